@@ -24,8 +24,8 @@
 #include "http_server.h"
 #include "namespace_controller.h"
 #include "object_edit.h"
-#include "thread.h"
 #include "request_log.h"
+#include "thread.h"
 #include "wait.h"
 
 /* ---- The address ---- */
@@ -127,7 +127,7 @@ static void say_address(struct vd_server *server, const struct listen_address *a
 	}
 }
 
-/* A socket that somebody else has opened (socket activation). */
+/* Uses a socket opened by another process (socket activation). */
 static vd_status take_socket(struct vd_server *server, struct vd_error *reterr)
 {
 	struct listen_address address = { .size = sizeof address.socket };
@@ -164,7 +164,7 @@ static vd_status take_socket(struct vd_server *server, struct vd_error *reterr)
 	return check_reach(server, &address, strchr(server->address, '/') + 2, reterr);
 }
 
-/* Nobody can connect before listen, and then only who may open the file. */
+/* Clients can connect only after listen, and only if they may open the file. */
 static vd_status bind_path(struct vd_server *server, const char *path, struct vd_error *reterr)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -264,7 +264,7 @@ vd_status vd_server_reload(struct vd_server *server, struct vd_error *reterr)
 
 	VDI_REQUIRE(server, reterr);
 	VDI_TRY(vdi_wait_check(server->env, __func__, reterr));
-	vdi_trails_reopen(server->trails);
+	vdi_request_logs_reopen(server->request_logs);
 	VDI_TRY(load_security(server, &fresh, reterr));
 	status = vdi_kinds_reload(&server->kinds, reterr);
 	if (status != VD_OK) {
@@ -281,7 +281,7 @@ vd_status vd_server_reload(struct vd_server *server, struct vd_error *reterr)
 	return VD_OK;
 }
 
-static void run_pulse(void *arg)
+static void run_heartbeat(void *arg)
 {
 	struct vd_server *server = arg;
 
@@ -291,7 +291,7 @@ static void run_pulse(void *arg)
 	vdi_lock_release(&server->lock);
 }
 
-/* ---- What the kinds ask of the server ---- */
+/* ---- Callbacks of the kinds ---- */
 
 static vd_status count_resource(void *arg, const struct vdi_resource *resource,
 				struct vdi_resource_counts **ret_counts)
@@ -329,7 +329,7 @@ static bool is_taken(void *arg, uint64_t number)
 
 static vd_status build(struct vd_server *server, struct vd_error *reterr)
 {
-	struct vd_actor_options pulse = { .name = "pulse", .run = run_pulse, .arg = server };
+	struct vd_actor_options heartbeat = { .name = "heartbeat", .run = run_heartbeat, .arg = server };
 	struct vdi_kinds_host	kinds = { server->env,	  server->store,	   &server->options,
 					  &server->lock,  &server->changed,	   server,
 					  count_resource, about_to_publish_locked, published,
@@ -338,7 +338,7 @@ static vd_status build(struct vd_server *server, struct vd_error *reterr)
 
 	VDI_TRY(load_security(server, &server->security, reterr));
 	VDI_TRY(bind_address(server, reterr));
-	VDI_TRY(vdi_trails_open(server->env, &server->options, &server->trails, reterr));
+	VDI_TRY(vdi_request_logs_open(server->env, &server->options, &server->request_logs, reterr));
 	status = vdi_http_metrics_new(server, loop_count_of(server), &server->metrics);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "metrics: %s", vd_status_sentence(status));
@@ -346,7 +346,7 @@ static vd_status build(struct vd_server *server, struct vd_error *reterr)
 	    (status = vdi_work_queue_init(&server->searches, server->env, "list_search")) != VD_OK)
 		return vd_error_set(reterr, status, "worker threads: %s", vd_status_sentence(status));
 	VDI_TRY(vdi_kinds_start(&server->kinds, &kinds, reterr));
-	if ((status = vd_actor_new(server->env, &pulse, &server->pulse)) != VD_OK)
+	if ((status = vd_actor_new(server->env, &heartbeat, &server->heartbeat)) != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	VDI_TRY(make_loops(server, reterr));
 	return vdi_kinds_run(&server->kinds, reterr);
@@ -466,13 +466,13 @@ static void namespace_created(void *arg, vd_status status, struct vd_object *obj
 
 static vd_status create_namespace(struct vd_server *server, const char *name, struct vd_error *reterr)
 {
-	struct vdi_edited      edited = { 0 };
-	struct vdi_http_status refusal;
-	struct creation	       creation = { .status = VD_OK };
-	char		       body[128];
-	struct vdi_served     *served = vdi_kinds_get(&server->kinds);
-	struct vdi_edit	       edit = { .resource = served->namespaces, .now = vd_env_wall(server->env) };
-	vd_status	       status;
+	struct vdi_edited	 edited = { 0 };
+	struct vdi_http_status	 refusal;
+	struct creation		 creation = { .status = VD_OK };
+	char			 body[128];
+	struct vdi_resource_set *resource_set = vdi_kinds_get(&server->kinds);
+	struct vdi_edit edit = { .resource = resource_set->namespaces, .now = vd_env_wall(server->env) };
+	vd_status	status;
 
 	for (int i = 0; i < 2; i++)
 		edit.random[i] = vd_env_random(server->env);
@@ -483,7 +483,7 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 	status = vdi_edit_create(&edit, &edited, &refusal);
 	if (status == VD_OK) {
 		vdi_wait_init(&creation.wait, server->env);
-		status = vd_cacher_create(served->namespaces->cacher, VD_BYTES_NONE, vd_bytes_of(name),
+		status = vd_cacher_create(resource_set->namespaces->cacher, VD_BYTES_NONE, vd_bytes_of(name),
 					  vdi_out_slice(&edited.text), 0, namespace_created, &creation);
 		if (status == VD_OK) {
 			vdi_wait_wait(&creation.wait);
@@ -492,7 +492,7 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 		vdi_wait_fini(&creation.wait);
 	}
 	vdi_edited_fini(&edited);
-	(void) vdi_served_unref(served);
+	(void) vdi_resource_set_unref(resource_set);
 	if (status == VD_OK || status == VD_EXISTS)
 		return VD_OK;
 	if (status == VD_FORBIDDEN) {
@@ -507,22 +507,22 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 
 static vd_status wait_for_caches(struct vd_server *server, vd_mono due, struct vd_error *reterr)
 {
-	struct vdi_served *served = vdi_kinds_get(&server->kinds);
-	vd_status	   status = VD_OK;
+	struct vdi_resource_set *resource_set = vdi_kinds_get(&server->kinds);
+	vd_status		 status = VD_OK;
 
-	for (size_t i = 0; i < served->resources.count && status == VD_OK; i++) {
+	for (size_t i = 0; i < resource_set->resources.count && status == VD_OK; i++) {
 		vd_dur left =
 			due.ns == INT64_MAX ? (vd_dur) { -1 } : vd_mono_since(due, vd_env_now(server->env));
 
 		if (due.ns != INT64_MAX && left.ns < 0)
 			left.ns = 0;
-		status = vd_cacher_ready_wait(served->resources.items[i]->cacher, left, reterr);
+		status = vd_cacher_ready_wait(resource_set->resources.items[i]->cacher, left, reterr);
 	}
-	(void) vdi_served_unref(served);
+	(void) vdi_resource_set_unref(resource_set);
 	return status;
 }
 
-static struct vdi_served *served_of(void *arg)
+static struct vdi_resource_set *served_of(void *arg)
 {
 	struct vd_server *server = arg;
 
@@ -620,7 +620,7 @@ vd_status vd_server_ping(struct vd_server *server, vd_dur timeout)
 	VDI_TRY(vdi_wait_check(server->env, __func__, NULL));
 	due = vd_mono_add(vd_env_now(server->env), timeout);
 	ping = ++server->ping;
-	vd_actor_wake(server->pulse);
+	vd_actor_wake(server->heartbeat);
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_ping(&server->loops[i]);
 	vdi_lock_acquire(&server->lock);
@@ -634,7 +634,7 @@ vd_status vd_server_ping(struct vd_server *server, vd_dur timeout)
 
 /* ---- The end ---- */
 
-void vd_server_unready(struct vd_server *server)
+void vd_server_mark_unready(struct vd_server *server)
 {
 	server->is_unready = true;
 }
@@ -668,8 +668,8 @@ struct vd_server *vd_server_free(struct vd_server *server)
 	vdi_work_queue_fini(&server->work);
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_fini(&server->loops[i]);
-	vdi_wait_for_actor_close(server->env, server->pulse);
-	server->trails = vdi_trails_close(server->trails);
+	vdi_wait_for_actor_close(server->env, server->heartbeat);
+	server->request_logs = vdi_request_logs_close(server->request_logs);
 	server->metrics = vdi_http_metrics_free(server->metrics);
 	vdi_free(server->loops);
 	if (server->listen_fd >= 0)

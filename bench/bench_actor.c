@@ -29,13 +29,13 @@ static int64_t switches(void)
 }
 
 struct bench {
-	const struct vd_env    *env;
-	const struct vd_runner *runner;
-	const char	       *world;
-	uint64_t		rounds;
-	int64_t			wall_ns;
-	int64_t			cpu_ns;
-	int64_t			switches;
+	const struct vd_env	 *env;
+	const struct vd_executor *executor;
+	const char		 *world;
+	uint64_t		  rounds;
+	int64_t			  wall_ns;
+	int64_t			  cpu_ns;
+	int64_t			  switches;
 };
 
 static void start(struct bench *bench)
@@ -62,7 +62,7 @@ static struct vd_actor *new_actor(struct bench *bench, void (*run)(void *arg), v
 	struct vd_actor_options options = { .name = "bench", .run = run, .arg = arg };
 	struct vd_actor	       *actor;
 
-	VDI_CHECK(vd_runner_actor_new(bench->runner, &options, &actor) == VD_OK);
+	VDI_CHECK(vd_executor_actor_new(bench->executor, &options, &actor) == VD_OK);
 	return actor;
 }
 
@@ -171,7 +171,7 @@ static int compare_ns(const void *a, const void *b)
 	return (*(const int64_t *) a > *(const int64_t *) b) - (*(const int64_t *) a < *(const int64_t *) b);
 }
 
-/* The runner is asleep each time: what a wake takes until the handler runs. */
+/* The executor is asleep each time: measures the time from a wake until the handler runs. */
 static void bench_latency(struct bench *bench)
 {
 	enum { SAMPLES = 2000 };
@@ -277,10 +277,10 @@ int main(int count, char **arguments)
 	VDI_CHECK(vdi_loop_new(env, &loop) == VD_OK);
 	VDI_CHECK(vdi_loop_start_thread(loop, "bench-loop") == VD_OK);
 	bench.env = env;
-	bench.runner = vdi_env_runner(env);
+	bench.executor = vdi_env_executor(env);
 	bench.world = "threads";
 	bench_world(&bench);
-	bench.runner = vdi_loop_runner(loop);
+	bench.executor = vdi_loop_executor(loop);
 	bench.world = "loop";
 	bench_world(&bench);
 	vdi_loop_free(loop);

@@ -95,7 +95,7 @@ static void open_watchers(struct world *world, size_t count, enum by by, bool co
 	for (size_t i = 0; i < count; i++) {
 		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 		struct vd_watch_sink	sink = { take, ended, &crowd.taken[i].count,
-						 consumer ? vdi_env_runner(world->consumer_env) : NULL };
+						 consumer ? vdi_env_executor(world->consumer_env) : NULL };
 
 		options.revision = vd_cacher_revision(world->cacher);
 		choose(by, i, text, sizeof text, &options);
@@ -127,7 +127,7 @@ struct pool {
 };
 static struct pool pool;
 
-/* by: the pods are what watcher `target` wants. */
+/* by: the field by which the pods match watcher `target`. */
 static void fill_pool_sized(struct world *world, enum by by, unsigned target, size_t key_count, size_t size)
 {
 	char phase[32];
@@ -478,7 +478,7 @@ static void bench_one_of(struct world *world, enum by by, size_t watchers, size_
 	fill_pool(world, by, 7, 1000);
 	open_watchers(world, watchers, by, false);
 	(void) run_events(world, POOL, together,
-			  1); /* whatever the pods were before, now the watcher has them all */
+			  1); /* regardless of its previous state, the pod now matches the watcher */
 	for (unsigned round = 0; round < measure_options.rounds; round++) {
 		struct cost cost = run_events(world, measure_scaled(4096), together, 1);
 

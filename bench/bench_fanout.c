@@ -114,7 +114,7 @@ static void teardown(struct bench *bench)
 	free(bench->counts);
 }
 
-static void open_watchers(struct bench *bench, size_t count, const struct vd_runner *runner,
+static void open_watchers(struct bench *bench, size_t count, const struct vd_executor *executor,
 			  void (*choose)(size_t index, struct vd_watch_options *options))
 {
 	struct vd_error error;
@@ -123,7 +123,7 @@ static void open_watchers(struct bench *bench, size_t count, const struct vd_run
 	bench->counts = calloc(count, 64);
 	for (size_t i = 0; i < count; i++) {
 		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
-		struct vd_watch_sink	sink = { take, ended, (char *) bench->counts + i * 64, runner };
+		struct vd_watch_sink	sink = { take, ended, (char *) bench->counts + i * 64, executor };
 
 		options.revision = vd_cacher_revision(bench->cacher);
 		if (choose)
@@ -179,7 +179,7 @@ static void delivery(size_t watchers, size_t events, size_t batch, bool consumer
 		options.threads = 1;
 		CHECK(vd_env_new_threads(&options, &other));
 	}
-	open_watchers(&bench, watchers, other ? vdi_env_runner(other) : NULL, NULL);
+	open_watchers(&bench, watchers, other ? vdi_env_executor(other) : NULL, NULL);
 	pod(value, sizeof value, "ns", "p", "n", "Running", "a");
 	start = cpu_ns();
 	for (size_t i = 0; i < events; i += batch) {

@@ -199,7 +199,7 @@ static void bench_idle(size_t count, bool bookmarks)
 
 	snprintf(path, sizeof path, "%s%s", WATCH_EVENTS, bookmarks ? "&allowWatchBookmarks=true" : "");
 	start(&server, NULL);
-	http_watches_open(&first, &server, path, 10); /* what comes once is not counted */
+	http_watches_open(&first, &server, path, 10); /* one-time costs are not counted */
 	measure_nap_ns(200000000);
 	before = measure_memory(server.pid);
 	http_watches_open(&watches, &server, path, count);
@@ -223,7 +223,7 @@ struct reader {
 	uint64_t bytes;
 };
 
-/* Without an end in sight the last chunk tells it: "0\r\n\r\n". */
+/* A body without a known length ends with the last chunk, "0\r\n\r\n". */
 static void read_some(struct reader *reader)
 {
 	static char text[PAGE];
@@ -325,7 +325,7 @@ static void bench_one_list(const struct http_server *server, const char *what, c
 	char		      parameters[256];
 	uint64_t	      bytes = 0;
 
-	/* Repeated lists are what counts: a label has its index from the second one on. */
+	/* Repeated lists are measured: a label has its index from the second list on. */
 	(void) list_at_once(server, path, 1, &bytes);
 	(void) list_at_once(server, path, 1, &bytes);
 	for (unsigned round = 0; round < measure_options.rounds; round++) {
@@ -575,7 +575,8 @@ static struct stalled_round round_beside(const struct http_server *server, struc
 static struct stalled_round round_alone(const struct http_server *server, struct writers *writers,
 					struct http_watches *healthy, size_t count)
 {
-	(void) put_and_read(server, writers, healthy, FILL_EVENTS); /* as much goes before as in the other */
+	/* the same number of events as in the other run */
+	(void) put_and_read(server, writers, healthy, FILL_EVENTS);
 	measure_nap_ns(200000000);
 	(void) put_and_read(server, writers, healthy, count / 16);
 	return put_and_read(server, writers, healthy, count);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "measure.h"
 #include "backend_tuning.h"
+#include "measure.h"
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -73,7 +73,7 @@ static vd_status count_lease(void *arg, int64_t id, int64_t ttl_s, vd_wall deadl
 	return VD_OK;
 }
 
-static void put_records(struct vdi_persist *persist, vd_rev *revision, uint64_t count, uint64_t group)
+static void put_records(struct vdi_backend *backend, vd_rev *revision, uint64_t count, uint64_t group)
 {
 	static char	value[256];
 	struct vd_error error;
@@ -91,12 +91,12 @@ static void put_records(struct vdi_persist *persist, vd_rev *revision, uint64_t 
 		      &error);
 		change.kv->mod_rev = change.kv->create_rev = *revision;
 		change.kv->version = 1;
-		check(vdi_persist_append(persist, &commit, &error), &error);
+		check(vdi_backend_append(backend, &commit, &error), &error);
 		vd_kv_unref(change.kv);
 		if ((i + 1) % group == 0)
-			check(vdi_persist_sync(persist, &error), &error);
+			check(vdi_backend_sync(backend, &error), &error);
 	}
-	check(vdi_persist_sync(persist, &error), &error);
+	check(vdi_backend_sync(backend, &error), &error);
 }
 
 static void set_flag(void *arg)
@@ -109,44 +109,44 @@ static void nap(void)
 	nanosleep(&(struct timespec) { 0, 1000000 }, NULL);
 }
 
-static void close_wait(struct vdi_persist *persist)
+static void close_wait(struct vdi_backend *backend)
 {
 	bool is_closed = false;
 
-	vdi_persist_close(persist, set_flag, &is_closed);
+	vdi_backend_close(backend, set_flag, &is_closed);
 	while (!__atomic_load_n(&is_closed, __ATOMIC_ACQUIRE))
 		nap();
 }
 
-static struct vdi_persist *open_counted(const struct vd_env *env, const char *path,
-					struct vdi_persist_tuning tuning, const char *name,
+static struct vdi_backend *open_counted(const struct vd_env *env, const char *path,
+					struct vdi_backend_tuning tuning, const char *name,
 					struct counter *ret_counter)
 {
 	struct vd_mvcc_options	options = VD_MVCC_OPTIONS_INIT;
 	struct counter		counter = { 0, 0 };
-	struct vdi_persist_sink sink = { count_begin, count_change, count_lease, &counter };
-	struct vdi_persist     *persist;
+	struct vdi_backend_sink sink = { count_begin, count_change, count_lease, &counter };
+	struct vdi_backend     *backend;
 	struct vd_error		error;
 	struct watch		start = watch_start();
 
 	options.data_dir = path;
-	check(vdi_persist_open_tuned(env, &options, &tuning, &sink, &persist, &error), &error);
+	check(vdi_backend_open_tuned(env, &options, &tuning, &sink, &backend, &error), &error);
 	if (name)
 		report(name, 0, counter.records ? counter.records : 1, start,
-		       vdi_persist_size_bytes(persist));
+		       vdi_backend_size_bytes(backend));
 	*ret_counter = counter;
-	return persist;
+	return backend;
 }
 
 int main(int argc, char **argv)
 {
 	static const uint64_t	  groups[] = { 1, 10, 100, 1000 };
-	struct vdi_persist_tuning journal_only = { .is_journal_only = true };
-	struct vdi_persist_tuning both = { .is_journal_only = false };
+	struct vdi_backend_tuning journal_only = { .is_journal_only = true };
+	struct vdi_backend_tuning both = { .is_journal_only = false };
 	const char		 *path;
 	uint64_t		  records = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000000;
 	struct vd_env		 *env;
-	struct vdi_persist	 *persist;
+	struct vdi_backend	 *backend;
 	struct counter		  counter;
 	vd_rev			  revision = 1;
 	struct watch		  start;
@@ -156,31 +156,31 @@ int main(int argc, char **argv)
 		(void) setenv("TMPDIR", argv[1], 1);
 	path = measure_folder();
 	measure_check(vd_env_new_threads(NULL, &env), NULL, "threads");
-	persist = open_counted(env, path, journal_only, NULL, &counter);
+	backend = open_counted(env, path, journal_only, NULL, &counter);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(groups); i++) {
 		uint64_t count = VDI_MIN((uint64_t) 3000 * groups[i], (uint64_t) 300000);
 
 		start = watch_start();
-		put_records(persist, &revision, count, groups[i]);
-		report("append+sync", groups[i], count, start, vdi_persist_size_bytes(persist));
+		put_records(backend, &revision, count, groups[i]);
+		report("append+sync", groups[i], count, start, vdi_backend_size_bytes(backend));
 	}
-	put_records(persist, &revision, records > (uint64_t) revision ? records - (uint64_t) revision + 1 : 1,
+	put_records(backend, &revision, records > (uint64_t) revision ? records - (uint64_t) revision + 1 : 1,
 		    1000);
-	close_wait(persist);
-	persist = open_counted(env, path, journal_only, "recover-journal", &counter);
-	close_wait(persist);
-	/* The same directory with a checkpoint: all of the journal goes there. */
-	persist = open_counted(env, path, both, "recover-before-checkpoint", &counter);
+	close_wait(backend);
+	backend = open_counted(env, path, journal_only, "recover-journal", &counter);
+	close_wait(backend);
+	/* The same directory with a checkpoint: the whole journal is moved into it. */
+	backend = open_counted(env, path, both, "recover-before-checkpoint", &counter);
 	start = watch_start();
-	while (vdi_persist_checkpointed(persist) < counter.records)
+	while (vdi_backend_checkpointed(backend) < counter.records)
 		nap();
-	report("checkpoint", 0, counter.records, start, vdi_persist_size_bytes(persist));
-	close_wait(persist);
-	persist = open_counted(env, path, both, "start-from-checkpoint", &counter);
+	report("checkpoint", 0, counter.records, start, vdi_backend_size_bytes(backend));
+	close_wait(backend);
+	backend = open_counted(env, path, both, "start-from-checkpoint", &counter);
 	start = watch_start();
-	put_records(persist, &revision, 300000, 100);
-	report("append+sync+checkpoint", 100, 300000, start, vdi_persist_size_bytes(persist));
-	close_wait(persist);
+	put_records(backend, &revision, 300000, 100);
+	report("append+sync+checkpoint", 100, 300000, start, vdi_backend_size_bytes(backend));
+	close_wait(backend);
 	vd_env_free(env);
 	return 0;
 }

@@ -49,7 +49,7 @@ static void report(const char *name, const char *operation, size_t size, int64_t
 	       name, operation, size, ns, (double) size * 1000 / ns);
 }
 
-/* A Pod as protobuf and back. What is no Pod is left out. */
+/* Converts a Pod to protobuf and back. Other JSON is skipped. */
 static void measure_protobuf(const char *name, struct vd_bytes json, unsigned count)
 {
 	const struct vdi_k8s_message *pod = vdi_k8s_kind_find(vd_bytes_of("v1"), vd_bytes_of("Pod"));

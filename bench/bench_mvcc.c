@@ -73,7 +73,7 @@ static struct measure take_measure(void)
 	return (struct measure) { clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_PROCESS_CPUTIME_ID) };
 }
 
-/* name: the case, then what distinguishes it. value: operations in a second. */
+/* name: the case; what: distinguishes it. value: operations per second. */
 static void report(const char *name, const char *what, struct measure begin, double count, const char *extra)
 {
 	double wall = (double) (clock_ns(CLOCK_MONOTONIC) - begin.wall);
@@ -377,7 +377,7 @@ struct reader {
 	atomic_bool	  stop;
 };
 
-/* Starts over again and again, so that somebody is a million revisions behind all the time. */
+/* Restarts a reader repeatedly, so that one is always a million revisions behind. */
 static void *reader_run(void *arg)
 {
 	struct reader *reader = arg;

@@ -43,7 +43,7 @@ static int64_t rss_of(pid_t pid)
 	return kilobytes * 1024;
 }
 
-/* VERSIONS of every pod, which differ in what does not select: as an update of a status does. */
+/* VERSIONS of every pod, which differ outside of the selected fields, as updates of a status do. */
 static char *make_values(uint64_t seed)
 {
 	char *values = malloc((size_t) PODS * VERSIONS * POD_SIZE);
@@ -59,7 +59,7 @@ static char *make_values(uint64_t seed)
 	return values;
 }
 
-/* ret_rss: what the reader had of memory when each tenth was written. */
+/* ret_rss: memory of the reader after each tenth of the log. */
 static void write_log(FILE *out, size_t count, uint64_t seed, pid_t reader, int64_t ret_rss[TENTHS])
 {
 	char  *values = make_values(seed);

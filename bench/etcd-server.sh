@@ -1,12 +1,18 @@
 #!/bin/bash
-# Usage: etcd-server.sh VEDETTE [--rounds N] [--seed N] [--scale F] [CASE...], under `peers etcd-run`; `bench/run etcd-server` does all of that.
-# vedette etcd beside a real etcd in the same run, loaded by the same clientv3 program, both with fsync: one JSON line for each case, server and round.
-# CPU is that of the server. VEDETTE_RPC: the transport of vedette (http2, the default, or grpc). CASE is how the names of cases begin:
+# Usage: etcd-server.sh VEDETTE [--rounds N] [--seed N] [--scale F] [CASE...], under `peers etcd-run`.
+# `bench/run etcd-server` does all of that.
+# vedette etcd and a real etcd in the same run, with the load of the same clientv3 program, both with fsync.
+# Prints one JSON line for each case, server and round. CPU is that of the server. VEDETTE_RPC: the transport
+# of vedette (http2, the default, or grpc). CASE is a prefix of case names:
 #   idle                  an empty server: memory
-#   put:N range:N txn:N   N clients            watch:N    N watchers of one key           list       10,000 keys of 1 KB
-#   steady:N              N clients, 5,000 puts a second in all                            piled:N          N watchers of 100 keys that change in one transaction
+#   put:N range:N txn:N   N clients
+#   watch:N               N watchers of one key
+#   list                  10,000 keys of 1 KB
+#   steady:N              N clients, 5,000 puts a second in all
+#   piled:N               N watchers of 100 keys that change in one transaction
 #   behind:N              8 clients put while N watchers are far behind and do not read
-#   keys:N:BYTES          N keys of so many bytes: memory, then the time of a start with them until the first answer, and memory after it; once, on new servers
+#   keys:N:BYTES          N keys of that size: memory, then the time from a start until the first answer, and
+#                         memory after it; once, on new servers
 set -eu
 vedette=$1
 shift
@@ -15,7 +21,7 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--rounds) rounds=$2 ;;
 	--scale) scale=$2 ;;
-	--seed) ;; # nothing here is chosen by chance
+	--seed) ;; # nothing here is random
 	*) break ;;
 	esac
 	shift 2
@@ -49,7 +55,7 @@ start_etcd() {
 	until "$ETCDCTL" --endpoints "$ETCD_DIRECT_ENDPOINTS" --command-timeout 10s get nothing >/dev/null 2>&1; do sleep 0.01; done
 	find_etcd
 }
-# Of all processes with that port, the one that is no shell: etcd itself.
+# The process with that port that is not a shell: etcd itself.
 find_etcd() { real=$(pgrep -f "listen-client-urls[= ][^ ]*${ETCD_DIRECT_ENDPOINTS##*:}" | head -n 1); }
 start_new() {
 	stop_vedette
@@ -59,11 +65,11 @@ start_new() {
 	"$PEERS" control wipe 0 >/dev/null
 	start_etcd
 }
-# A server that cannot do it (calls time out) has no line for this round.
+# A server whose calls time out has no line for this round.
 load_one() { "$PEERS" etcd-load --name "$1" --endpoint "$2" --pid "$3" --seconds "$seconds" "${@:4}" || echo "etcd-server.sh: $1 has no figure for: ${*:4}" >&2; }
 load_vedette() { load_one vedette "$endpoint" "$server" "$@"; }
 load_etcd() { load_one etcd "$ETCD_DIRECT_ENDPOINTS" "$real" "$@"; }
-# One after the other, so that both meet the same weather; who is first changes from round to round.
+# One after the other under the same load; the order changes from round to round.
 load() {
 	if [ $((round % 2)) = 1 ]; then
 		load_vedette "$@"
@@ -96,7 +102,7 @@ for round in $(seq "$rounds"); do
 	for case in put:1 put:8 put:64 put:256 put:1000 steady:256 range:1 range:64 txn:64 list watch:1 watch:100 watch:1000 watch:10000 piled:1000; do
 		if wanted "$case" "$@"; then load --cases "$case"; fi
 	done
-	# What it leaves behind is no business of the other cases.
+	# Its leftovers must not affect other cases.
 	if wanted behind:1000 "$@"; then
 		start_new
 		load --cases behind:1000

@@ -1,8 +1,9 @@
-"""The rows of docs/PERFORMANCE.md: what is measured, which case and field it is, and what it must reach.
+"""The rows of docs/PERFORMANCE.md: case and field of each figure, and its goal.
 
-A goal holds for the machine on which the peers were first recorded; `recorded` is the peer's figure there. So a goal is also a ratio to the peer, and where both
-ran in the same run on a slower or a loaded machine the ratio counts. A row without such a peer may have a yardstick: what the machine itself takes for the step
-that nothing can avoid (bench_limits), and what that took there."""
+A goal holds for the machine on which the peers were first recorded; `recorded` is the peer's figure there. So
+a goal is also a ratio to the peer. If both ran in the same run on a slower or loaded machine, the ratio
+counts. A row without such a peer may have a yardstick: the machine's own cost of the step that cannot be
+avoided (bench_limits), and that cost on the first machine."""
 
 sections = []
 
@@ -13,8 +14,8 @@ def section(name, text):
 
 def row(what, bench, case, unit, goal=None, *, limit=None, recorded=None, field="value", at_least=False, ratio=None, peer="apiserver", peer_case=None, peer_field=None,
         yard=None, times=1.0, over=None, note=""):
-    """ratio: the goal is this ratio to the peer and nothing else. yard: (case of a limit, what it took there). times: of the measured value, both sides. over: the
-    case by which the value is divided."""
+    """ratio: the goal is only this ratio to the peer. yard: (case of a limit, its recorded figure). times:
+    factor for the figures of both sides. over: the case by which the figure is divided."""
     sections[-1]["rows"].append(dict(what=what, bench=bench, case=case, unit=unit, goal=goal, limit=limit, recorded=recorded, field=field, at_least=at_least, ratio=ratio,
                                      peer=peer, peer_case=peer_case or case, peer_field=peer_field or field, yard=yard, times=times, over=over, note=note))
 
@@ -26,16 +27,16 @@ def all_rows():
 sync = ("limit-sync", 177)
 write_1k = ("limit-write:1024", 2.35)
 
-section("In process, beside k8s.io/apiserver's Cacher", "One event to W watchers, 8 events at a time; ingest included, shared by W. The peer gets ready-made objects, vedette decodes each.")
+section("In process, beside k8s.io/apiserver's Cacher", "One event to W watchers, 8 events at a time; including the ingest, shared by W. The peer gets ready-made objects, vedette decodes each.")
 for watchers, recorded in ((100, 598), (1000, 654), (10000, 824)):
-    row("delivery, all of {:,} watchers want it, on the dispatching loop".format(watchers), "cacher", "delivery:%d" % watchers, "ns CPU", 25, limit=16, recorded=recorded)
+    row("delivery, all of {:,} watchers match, on the dispatching loop".format(watchers), "cacher", "delivery:%d" % watchers, "ns CPU", 25, limit=16, recorded=recorded)
 for watchers, recorded in ((100, 598), (1000, 654), (10000, 824)):
     row("the same, consumer on another thread, {:,} watchers".format(watchers), "cacher", "delivery-consumer:%d" % watchers, "ns CPU", 60, limit=40, recorded=recorded,
         peer_case="delivery:%d" % watchers)
 row("ingest of one event: decode, store, index, history, dispatch; 64 together, 100,000 objects", "cacher", "ingest:64", "us CPU", 1.5, limit=1.0, recorded=13.3)
 for by, recorded in (("trigger", 18.4), ("namespace", 19.8), ("field", 6640), ("label", 6140)):
-    row("event that one of 10,000 watchers wants, by %s" % by, "cacher", "one-of:%s:10000" % by, "us CPU", 2, recorded=recorded)
-row("idle watcher, selectors that others have too", "cacher", "idle", "bytes", 256, recorded=4600)
+    row("event that one of 10,000 watchers matches, by %s" % by, "cacher", "one-of:%s:10000" % by, "us CPU", 2, recorded=recorded)
+row("idle watcher, selectors shared with others", "cacher", "idle", "bytes", 256, recorded=4600)
 row("idle watcher with a selector of its own", "cacher", "idle:different", "bytes", 256, recorded=4600, peer_case="idle")
 for size, recorded in ((1024, 4720), (4096, 14400)):
     row("private memory of store and cache, per object of {:,} bytes, 100,000 objects".format(size), "cacher", "object:%d" % size, "bytes", size * 1.3, limit=size, recorded=recorded)
@@ -47,7 +48,7 @@ row("GET by name", "cacher", "get", "us CPU", 0.3, recorded=3.4)
 row("initial sync of 100,000 from the embedded store, until ready", "cacher", "sync:1024", "ms", 400, field="wall_ms", recorded=2800, peer_case="sync-etcd", peer_field="ready_ms")
 row("p99 of put to event beside 1,000 stalled watchers, over that without", "cacher", "stalled", "x", 1.1)
 
-section("`vedette serve` over HTTP, beside upstream's HTTP handlers over its Cacher", "The peer has neither authentication nor admission nor fair queuing, and its objects are ready made. CPU of the server's process.")
+section("`vedette serve` over HTTP, beside upstream's HTTP handlers over its Cacher", "The peer has no authentication, no admission and no fair queuing, and gets ready-made objects. CPU of the server's process.")
 row("delivery to 1,000 connections, event by event", "http", "http-delivery:1000:1", "us CPU", 2.6, limit=("limit-write:1024", 1), recorded=7.0)
 row("delivery to 1,000 connections, 8 together", "http", "http-delivery:1000:8", "us CPU", 0.5, limit=("limit-write:8192", 0.125), recorded=2.4)
 row("delivery to 10,000 connections, event by event", "http", "http-delivery:10000:1", "us CPU", ratio=1.0, limit=("limit-write:1024", 1))
@@ -61,7 +62,7 @@ row("CPU of a PUT beside 1,000 stalled watches, over that without", "http", "htt
 section("Durable, and from an etcd", "The peer stores in etcd 3.7, vedette in its own store, both with fsync; the times of both end when a client has read the event or the list.")
 row("initial sync of 100,000 from etcd, the server's side", "outside", "sync-etcd", "us CPU each", 4, limit=0.4, recorded=37, field="cpu_us")
 row("start with 100,000 objects, until ready (the peer: on etcd)", "http", "http-start", "ms", 300, recorded=2800, peer_case="sync-etcd", peer_field="ready_ms")
-row("events of 100 that a watch from before a kill -9 gets (-1: refused)", "outside", "resume", "", 100, field="events", at_least=True)
+row("of 100 events since before a kill -9, received by a resumed watch (-1: refused)", "outside", "resume", "", 100, field="events", at_least=True)
 row("PUT sent to event read, p50", "outside", "http-latency", "us", 300, recorded=824, limit=("limit-sync", 1))
 row("put to event in process, durable, p50", "cacher", "latency:event", "us", 300, yard=sync, limit=("limit-sync", 1))
 row("of that: the store, until the put is durable, p50", "cacher", "latency:store", "us", yard=sync)
@@ -70,16 +71,16 @@ row("put to event in process, durable, p99", "cacher", "latency:event", "us", fi
 row("put to event in process, durable, p99.9", "cacher", "latency:event", "us", field="p999_us")
 row("PUT sent to event read, p99.9", "outside", "http-latency", "us", field="p999_us")
 
-section("The whole server, from outside", "Goals and recorded figures are for a complete kube-apiserver 1.36 over TLS on etcd, with 30,000 objects of 1.4 KB; it is too heavy to build here. The peer that "
-        "ran here is upstream's handlers, registry and Cacher alone, so its figures say less than the recorded ones. Lists of 100,000 x 1 KB are scaled to 43 MB.")
+section("The whole server, from outside", "Goals and recorded figures are for a complete kube-apiserver 1.36 over TLS on etcd, with 30,000 objects of 1.4 KB; it is too heavy to build here. The peer of these "
+        "runs is upstream's handlers, registry and Cacher alone, so its figures mean less than the recorded ones. Lists of 100,000 x 1 KB are scaled to 43 MB.")
 row("create, 64 connections, durable", "outside", "http-create", "us CPU", 60, recorded=None, note="kube-apiserver: 1,226 us and 174 us in etcd")
 row("GET by name, most recent", "http", "http-get:latest", "us CPU", 15, yard=write_1k, note="kube-apiserver: 549 us")
 row("GET by name, resourceVersion=0", "http", "http-get:cache", "us CPU", 15, yard=write_1k, note="kube-apiserver: 237 us")
 row("watch event to 1,000 connections, one by one", "http", "http-delivery:1000:1", "us CPU", 2.6, yard=write_1k, note="kube-apiserver: 11.3 us")
 row("watch event to 1,000 connections, 8 together", "http", "http-delivery:1000:8", "us CPU", 0.6, yard=write_1k, note="kube-apiserver: 5.8 us")
-row("update that one of 1,000 selector watchers wants, the update included", "http", "http-one-of", "us CPU", 80, yard=write_1k, note="kube-apiserver: 3,800 us")
+row("update that one of 1,000 selector watchers matches, the update included", "http", "http-one-of", "us CPU", 80, yard=write_1k, note="kube-apiserver: 3,800 us")
 row("LIST of all, 43 MB", "http", "http-list:all", "ms CPU", 30, times=0.41, note="kube-apiserver: 1.8 s")
-row("LIST of 1 % of 30,000 by label, asked for again", "http", "http-list:label", "ms CPU", 1, times=0.3, note="kube-apiserver: 32 ms")
+row("LIST of 1 % of 30,000 by label, repeated", "http", "http-list:label", "ms CPU", 1, times=0.3, note="kube-apiserver: 32 ms")
 row("all pages by 500, 43 MB", "http", "http-list:pages", "ms CPU", 60, times=0.41, note="kube-apiserver: 1.8 s")
 row("full lists at once (64; the goal is for 16; the peer: 8), memory above rest", "http", "http-lists", "MiB", 32, note="kube-apiserver: 6.1 GB")
 row("memory (RSS) of the server for each object of 1 KB, settled, from etcd", "outside", "sync-etcd", "bytes", 2048, field="rss_bytes", note="kube-apiserver: 22 KB")
@@ -88,11 +89,11 @@ row("memory of an idle watch, TLS", "outside", "tls-idle", "bytes", 25600, note=
 row("put to event, one watcher, p50", "outside", "http-latency", "us", 400, yard=sync, note="kube-apiserver: 2.3 ms")
 row("put to event, one watcher, p99", "outside", "http-latency", "us", 1500, field="p99_us", yard=("limit-sync.p99_us", 1000), note="kube-apiserver: 5.3 ms")
 row("restart until a full list answers, 100,000 objects", "outside", "restart", "ms", 300, field="list_ms", note="kube-apiserver: 7.9 s with 30,000")
-row("a watch from 100 updates before the restart: events of 100 (-1: refused)", "outside", "resume", "", 100, field="events", at_least=True, note="kube-apiserver: 410 Expired")
+row("a watch from 100 updates before the restart: received events (-1: refused)", "outside", "resume", "", 100, field="events", at_least=True, note="kube-apiserver: 410 Expired")
 row("memory (RSS) of an empty server", "outside", "rest", "MiB", 10, field="rss_mib", note="kube-apiserver: 272 MB")
 row("CPU of an empty server", "outside", "rest", "%", 0.1, field="cpu_percent", note="kube-apiserver: 1 to 2 %")
 
-section("The embedded store, 1 KB values", "In process, with fsync. No peer has one.")
+section("The embedded store, 1 KB values", "In process, with fsync. There is no peer.")
 for writers, goal, name in ((1, 5000, "1 blocking writer"), (64, 60000, "64 blocking writers"), (256, 150000, "256 blocking writers")):
     row("durable puts, " + name, "mvcc", "durable-put:%d" % writers, "a second", goal, at_least=True, yard=sync)
 row("durable puts, 256 in flight", "mvcc", "durable-put:256-flight", "a second", 250000, at_least=True, yard=sync)
@@ -103,7 +104,7 @@ row("p99 of puts beside that watch", "mvcc", "put-p99:beside", "us")
 row("p99 of puts alone", "mvcc", "put-p99:alone", "us")
 row("open a data directory of 1,000,000 keys", "mvcc", "open", "s", 1)
 
-section("`vedette etcd` beside etcd 3.7, both durable, loaded by the same Go clients", "CPU is that of the server, with our own HTTP/2. Rates and latencies have the Go clients in them, which share the two processors.")
+section("`vedette etcd` beside etcd 3.7, both durable, loaded by the same Go clients", "CPU is that of the server, with our own HTTP/2. Rates and latencies include the Go clients, which share the two processors.")
 etcd = dict(peer="etcd")
 for clients, ratio, cpu, recorded in ((1, 1.4, None, None), (8, None, None, None), (64, 1.8, 18, 72), (256, 1.8, 18, 52), (1000, None, None, None)):
     name = "put of 1 KB, {:,} client{}".format(clients, "" if clients == 1 else "s")
@@ -127,7 +128,7 @@ for watchers, goal, recorded in ((1, None, None), (100, None, None), (1000, 2, 4
     row(name + ": CPU for each", "etcd-server", "watch:%d" % watchers, "us CPU", goal, field="cpu_us_per_event", recorded=recorded, **etcd)
 row("100 events together to each of 1,000 watchers", "etcd-server", "piled:1000", "a second", field="events_per_s", at_least=True, **etcd)
 row("100 events together to each of 1,000 watchers: CPU for each", "etcd-server", "piled:1000", "us CPU", 0.6, limit=0.5, field="cpu_us_per_event", recorded=4.8, **etcd)
-row("put, 8 clients, 1,000 watchers 20 MB behind that do not read", "etcd-server", "behind:1000", "a second", field="per_s", at_least=True, **etcd)
+row("put, 8 clients, beside 1,000 watchers that are 20 MB behind and do not read", "etcd-server", "behind:1000", "a second", field="per_s", at_least=True, **etcd)
 row("puts beside watchers that are behind: p99", "etcd-server", "behind:1000", "ms", field="p99_us", times=0.001, **etcd)
 row("memory for 1,000 watchers that are behind", "etcd-server", "behind:1000", "MiB", field="rss_more_kib", times=1 / 1024, **etcd)
 row("memory (RSS), empty", "etcd-server", "idle", "MiB", 16, field="rss_kib", times=1 / 1024, recorded=30.6, **etcd)
@@ -138,7 +139,7 @@ row("memory with 1,000,000 keys of 100 bytes", "etcd-server", "keys:1000000:100"
 row("memory after a start with 1,000,000 keys of 100 bytes", "etcd-server", "started:keys:1000000:100", "MiB", field="rss_kib", times=1 / 1024, **etcd)
 row("a start with 1,000,000 keys of 100 bytes, until etcdctl has an answer", "etcd-server", "start:keys:1000000:100", "ms", 1000, field="ms", **etcd)
 
-section("`vedette etcd --rpc grpc` beside etcd 3.7", "The same over gRPC C core, for those who want it: compare with the section above.")
+section("`vedette etcd --rpc grpc` beside etcd 3.7", "The same over gRPC C core; compare with the section above.")
 for clients in (64, 256):
     row("put of 1 KB, %d clients" % clients, "etcd-server-grpc", "put:%d" % clients, "a second", field="per_s", at_least=True, **etcd)
     row("put of 1 KB, %d clients: CPU" % clients, "etcd-server-grpc", "put:%d" % clients, "us CPU", field="cpu_us", **etcd)
@@ -159,15 +160,15 @@ row("object of 100,000, listed in pages", "etcd", "etcd-list:pages", "us CPU", *
 row("the same until a Cacher over it is ready", "etcd", "etcd-list:cacher", "us CPU", 4, **client)
 
 section("Replay and kinds", "`vedette replay --quiet`, 1 KB objects, the log through a pipe; ingest of one event of other kinds, in process. "
-        "Of a replay's time, a quarter went when its blocks no longer came from malloc (lib/base/alloc_slab), a tenth when values were no longer scanned twice (storage/codec/codec_json.h).")
+        "A replay became a quarter faster when its blocks no longer came from malloc (lib/base/alloc_slab), and a tenth when values were no longer scanned twice (storage/codec/codec_json.h).")
 row("events into 1 watch of everything", "replay", "replay:1", "a second of CPU", at_least=True)
 row("events into 100 watches of everything", "replay", "replay:100", "a second of CPU", 250000, at_least=True)
-row("memory (RSS) after 10,000,000 of them", "replay", "replay:100", "MiB", field="rss_mib")
-row("memory (RSS) that came after the first tenth", "replay", "replay:100", "MiB", field="rss_grown_mib")
+row("memory (RSS) after 10,000,000 events", "replay", "replay:100", "MiB", field="rss_mib")
+row("growth of memory (RSS) after the first tenth", "replay", "replay:100", "MiB", field="rss_grown_mib")
 for kind in ("leases", "configmaps", "events", "endpointslices"):
     row("ingest of one event of %s" % kind, "cacher", "ingest-kind:" + kind, "us CPU")
 
-section("What the machine itself takes", "bench_limits. Recorded: what the same took where the goals come from.")
+section("The machine's own limits", "bench_limits. Recorded: the figure of the machine for which the goals were set.")
 row("write of 1 KB to each of 1,000 loopback sockets", "limits", "limit-write:1024", "us CPU", recorded=2.35, note="recorded: 2.35 us")
 row("write of 8 KB to each of 1,000 loopback sockets", "limits", "limit-write:8192", "us CPU", recorded=3.5, note="recorded: 3.5 us")
 row("append 4 KB and fdatasync, p50", "limits", "limit-sync", "us", note="recorded: 177 us")
@@ -188,13 +189,13 @@ def both(label, case, points):
 
 
 plots = [
-    dict(file="delivery", title="Delivery in process, all of W watchers want the event", x="watchers", y="ns CPU per delivery", per_unit=True, series=both("", "delivery:%d", watchers)),
-    dict(file="one-of", title="An event that one of W watchers wants", x="watchers", y="us CPU per event", per_unit=True,
+    dict(file="delivery", title="Delivery in process, all of W watchers match the event", x="watchers", y="ns CPU per delivery", per_unit=True, series=both("", "delivery:%d", watchers)),
+    dict(file="one-of", title="An event that one of W watchers matches", x="watchers", y="us CPU per event", per_unit=True,
          series=[part for by in ("trigger", "namespace", "field", "label") for part in both(by, "one-of:" + by + ":%d", few)]),
     dict(file="http-delivery", title="HTTP delivery to W connections", x="connections", y="us CPU per delivery", per_unit=True,
          series=both("one by one", "http-delivery:%d:1", connections) + both("8 together", "http-delivery:%d:8", connections)),
     dict(file="object-memory", title="Memory per object of 1 KB", x="objects", y="bytes", per_unit=True, series=both("", "scale-memory:%d", counts)),
-    dict(file="list", title="LIST in process: all, and 1 % by label, asked for again", x="objects", y="ms CPU", per_unit=False,
+    dict(file="list", title="LIST in process: all, and 1 % by label, repeated", x="objects", y="ms CPU", per_unit=False,
          series=both("all", "scale-list:all:%d", counts) + both("label", "scale-list:label:%d", counts)),
     dict(file="list-namespace", title="LIST of one namespace of 100, of N objects", x="objects", y="ms CPU", per_unit=True, series=both("", "scale-list:namespace:%d", counts)),
     dict(file="sync", title="Initial sync from the embedded store", x="objects", y="us CPU per object", per_unit=True, series=both("", "scale-sync:%d", counts)[:1]),

@@ -167,7 +167,7 @@ static void count_bytes(struct http_watches *watches, struct http_watch *watch, 
 		const char *body = memmem(text, size, "\r\n\r\n", 4);
 
 		if (body == NULL)
-			return; /* answers come with their header in one piece */
+			return; /* answers arrive with their header in one piece */
 		if (strncmp(text, "HTTP/1.1 200", 12) != 0) {
 			fprintf(stderr, "bench_http: %.*s\n", (int) size, text);
 			exit(1);

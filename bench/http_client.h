@@ -47,7 +47,7 @@ void http_watches_open_each(struct http_watches *watches, const struct http_serv
 			    const char *format, size_t count);
 /* Reads until all of them together have seen that many events. */
 void http_watches_read(struct http_watches *watches, uint64_t events);
-/* Reads what is there now, waiting at most timeout_ms for something. */
+/* Reads the available data, waiting at most timeout_ms if there is none. */
 void http_watches_poll(struct http_watches *watches, int timeout_ms);
 void http_watches_close(struct http_watches *watches);
 

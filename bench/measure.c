@@ -93,7 +93,7 @@ static _Noreturn void fail(const char *what)
 	exit(1);
 }
 
-/* ---- What outlives a call ---- */
+/* ---- State that outlives a call ---- */
 
 static char  run_folder[512];
 static pid_t remover;

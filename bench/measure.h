@@ -42,14 +42,14 @@ void	measure_nap_ns(int64_t ns);
 int64_t	 measure_memory(pid_t pid);
 uint64_t measure_random(uint64_t *state);
 
-/* A folder of this run in TMPDIR or /tmp, made by the first call. It is removed when the program is at its
- * end, whatever that is. */
+/* Returns a folder of this run in TMPDIR or /tmp, made by the first call. It is removed when the program ends
+ * in any way. */
 const char *measure_folder(void);
-/* Starts a program (NULL-terminated) that ends with this one; *ret_output: what it writes to its standard
- * error. */
+/* Starts a program (NULL-terminated arguments) that ends with this one; *ret_output: its standard error. */
 pid_t measure_spawn(const char *const *arguments, int *ret_output);
 
-/* Puts what op_of says for 0, 1, ... count - 1, good until the next call; waits until all are answered. */
+/* Puts the results of op_of for 0, 1, ... count - 1, each valid until the next call; waits until all are
+ * answered. */
 void measure_put(struct vd_store *store, uint64_t count, struct vd_op (*op_of)(void *arg, uint64_t i),
 		 void *arg);
 
@@ -61,7 +61,7 @@ struct measure_threads {
 };
 /* All threads of this process now. */
 void measure_threads_all(struct measure_threads *ret_threads);
-/* Those that were started since before was taken. */
+/* Returns the threads that were started since before was taken. */
 void measure_threads_since(const struct measure_threads *before, struct measure_threads *ret_threads);
 /* Their CPU time. */
 int64_t measure_threads_cpu_ns(const struct measure_threads *threads);
@@ -71,7 +71,7 @@ int64_t measure_threads_cpu_ns(const struct measure_threads *threads);
 struct measure_rounds {
 	double	 values[MEASURE_ROUNDS_MAX];
 	unsigned count;
-	double	 cpu_s; /* sums over the rounds, what was measured only */
+	double	 cpu_s; /* sums over the measured part of the rounds */
 	double	 wall_s;
 };
 void   measure_add(struct measure_rounds *rounds, double value, double cpu_s, double wall_s);

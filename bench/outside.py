@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Both servers as processes, durable, beside an etcd: `bench/run outside` does that. One JSON line for each case, server and round.
-The peer is bench/peers/cacher over that etcd (objects as protobuf, as an API server stores them); vedette has its own store unless a case says etcd.
+"""Both servers as processes, durable, with an etcd; `bench/run outside` calls this. Prints one JSON line for
+each case, server and round. The peer is bench/peers/cacher over that etcd (objects as protobuf, as an API
+server stores them); vedette has its own store unless a case says etcd.
 
-  rest              an empty server that nobody asks anything: memory (RSS), and CPU time in percent
+  rest              an empty, idle server: memory (RSS), and CPU time in percent
   tls-idle          1,000 idle watches over TLS: private memory of each
-  sync-etcd         100,000 pods of 1 KB in the same etcd: CPU of the server until it is ready, wall time, memory (RSS) for each after a list of all
-  restart           100,000 pods there: from the start of the process until a list of all is read
-  resume            a watch from a revision 100 updates before a kill -9 and a restart: how many of the 100 it gets (the peer: 410 Expired)
+  sync-etcd         100,000 pods of 1 KB in the same etcd: CPU of the server until it is ready, wall time,
+                    memory (RSS) for each after a list of all
+  restart           100,000 pods: time from the start of the process until a list of all is read
+  resume            a watch from 100 updates before a kill -9 and a restart: the number of the 100 that it
+                    receives (the peer: 410 Expired)
   http-latency http-create   bench_http, durable
 """
 import argparse
@@ -75,7 +78,7 @@ class Server:
         self.process.stderr.close()
 
     def list_all(self, path="/api/v1/pods?resourceVersion=0"):
-        """Reads the answer to its end into one buffer, which costs this side little."""
+        """Reads the answer to its end into one buffer, which is cheap for the client."""
         with socket.create_connection(("127.0.0.1", self.port)) as connection:
             connection.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nConnection: close\r\n\r\n" % path.encode())
             buffer, size, head, last = bytearray(1 << 20), 0, b"", b""
@@ -105,7 +108,7 @@ def pod(number, filler):
 
 
 def log_of_pods(path):
-    """An event log of so many pods of 1 KB, for `--load`."""
+    """Writes an event log of so many pods of 1 KB, for `--load`."""
     source = random.Random(options.seed)
     with open(path, "w", encoding="utf-8") as file:
         file.write('{"vedetteLog":1}\n')
@@ -156,7 +159,7 @@ filled = set()
 
 
 def fill(as_json):
-    """Each in its own form below its own prefix."""
+    """Writes the objects of both servers, each in its own form and below its own prefix."""
     prefix = "/json" if as_json else "/protobuf"
     if prefix not in filled:
         subprocess.run([peer, "fill", "--etcd", etcd, "--prefix", prefix, "--pods", str(objects)] + (["--json"] if as_json else []), check=True)
@@ -181,7 +184,7 @@ def sync_etcd():
 
 
 def watch_from(server, path, wanted, patience):
-    """How many events come; -1 when the watch is refused."""
+    """Returns the number of events received; -1 if the watch is refused."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=patience)
     connection.request("GET", path)
     answer = connection.getresponse()
@@ -204,7 +207,7 @@ def watch_from(server, path, wanted, patience):
 
 
 def updates(server, path, body):
-    """100 of them; the revision before the first."""
+    """Makes 100 updates; returns the revision before the first."""
     revision = None
     for number in range(101):
         body["metadata"]["annotations"]["a"] = "update %d of %d" % (number, time.monotonic_ns())
@@ -216,7 +219,8 @@ def updates(server, path, body):
 
 
 def life(name, server, revision):
-    """From the start of a server to its end; revision: where a watch of the 100 updates resumes, or None."""
+    """Measures from the start of a server to its end; revision: where a watch of the 100 updates resumes, or
+    None."""
     server.list_all()
     if options.case in ("", "restart"):
         say(name, "restart", ready_ms=server.ready * 1e3, list_ms=(time.monotonic() - server.began) * 1e3, cpu_s=server.cpu())

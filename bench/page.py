@@ -1,4 +1,5 @@
-"""docs/PERFORMANCE.md, its plots, and the figures behind them: docs/performance/results.ndjson, one line for each case."""
+"""Writes docs/PERFORMANCE.md and its plots from docs/performance/results.ndjson, which has one line for each
+case."""
 import json
 import os
 
@@ -29,7 +30,8 @@ def rounded(value):
 
 
 def keep(records):
-    """Replaces what is kept of these cases. Another run may have changed others meanwhile, so the file is read again."""
+    """Replaces the figures of these cases. The file is read again first, because another run may have changed
+    other cases."""
     os.makedirs(folder, exist_ok=True)
     kept = load()
     for record in records:
@@ -53,7 +55,7 @@ def limit_now(records, case):
 # ---- One row ----
 
 class Figures:
-    """What one row says. Better is smaller, unless at_least."""
+    """The content of one row. Smaller is better, unless at_least."""
 
     def __init__(self, entry, records):
         self.entry = entry
@@ -78,7 +80,8 @@ class Figures:
         self.judge()
 
     def judge(self):
-        """missed: by which factor, 1 or less when it is met; how: "", "ratio" or "machine"."""
+        """Returns (missed, how). missed: by which factor, 1 or less if the goal is met; how: "", "ratio" or
+        "machine"."""
         entry = self.entry
         self.missed, self.how = None, ""
         if self.value is None or (entry["goal"] is None and entry["ratio"] is None):
@@ -135,7 +138,7 @@ head = ["| Case | Peer | vedette | Ratio | Goal (as a ratio) | Limit | Of the li
 
 
 def table_of(records):
-    """For the terminal: what these cases say, known rows first."""
+    """Prints these cases on the terminal, known rows first."""
     known = {(record["bench"], record["case"]): record for record in records}
     merged = load()
     merged.update(known)
@@ -158,7 +161,8 @@ def points_of(series, records):
 
 
 def growth_of(entry, points):
-    """Growth of the cost of everything per growth of x, over the last decade or more that was measured: 1 is linear."""
+    """Returns the growth of the total cost per growth of x, over the last measured decade or more: 1 is
+    linear."""
     last = points[-1]
     first = max((point for point in points if point[0] <= last[0] / 10), default=points[0], key=lambda point: point[0])
     grown = last[1] / first[1]
@@ -199,12 +203,12 @@ def summary(rows):
     behind = [figures for figures in rows if figures.ratio is not None and (figures.ratio < 1 if figures.entry["at_least"] else figures.ratio > 1)]
     wanting = [figures for figures in rows if figures.value is None and (figures.entry["goal"] is not None or figures.entry["ratio"] is not None)]
     absolute = [figures for figures in met if figures.how == ""]
-    out = ["- %d rows have a goal and were measured; %d are met (%.0f %%), %d of them by the bare figure, the others as a ratio to the peer or to the machine in the same run." % (
+    out = ["- %d rows have a goal and were measured; %d are met (%.0f %%), %d of them by the figure itself, the others as a ratio to the peer or to the machine in the same run." % (
         len(judged), len(met), 100 * len(met) / max(1, len(judged)), len(absolute)),
         "- Missed by more than a factor of 2: %s." % ("; ".join(figures.entry["what"] for figures in far) or "none"),
         "- Behind the peer: %s." % ("; ".join(figures.entry["what"] for figures in behind) or "none")]
     if wanting:
-        out.append("- Has a goal and no figure: %s." % "; ".join(figures.entry["what"] for figures in wanting))
+        out.append("- With a goal but without a figure: %s." % "; ".join(figures.entry["what"] for figures in wanting))
     return out
 
 
@@ -214,24 +218,27 @@ def write():
     dates = sorted({record["date"] for record in records.values()})
     machines = sorted({record["machine"] for record in records.values()})
     parts = [(part, [Figures(entry, records) for entry in part["rows"]]) for part in goals.sections]
-    out = ["# What it costs", "",
-           "Written by `bench/run` from `performance/results.ndjson`; what each case does stands at the top of `bench/bench_<name>.c`, `bench/outside.py` and `bench/etcd-server.sh`.",
-           "Measured from %s to %s, on: %s." % (dates[0], dates[-1], "; ".join(machines)) if dates else "", ""]
+    out = ["# Benchmarks", "",
+           "`bench/run` writes this page from `performance/results.ndjson`. The top of `bench/bench_<name>.c`, "
+           "`bench/outside.py` and `bench/etcd-server.sh` describes each case. "
+           + ("Measured from %s to %s, on: %s." % (dates[0], dates[-1], "; ".join(machines)) if dates else ""), ""]
     out += summary([figures for _, rows in parts for figures in rows])
     out += ["", "How to read it:", "",
-            "- Medians of rounds in which the peer and vedette take turns, release build. CPU time (user and system) first: of the threads that do the work in process, of the",
-            "  server's process from outside. Walls, latencies and everything that waits for the disk are noisy on a shared machine.",
+            "- Figures are medians of rounds in which the peer and vedette run in turn, in a release build. Most are CPU time (user "
+            "and system): in process, of the threads that do the work; from outside, of the server's process. Elapsed times, "
+            "latencies and everything that waits for the disk are noisy on a shared machine.",
             "- The peers are unmodified Go modules, built from pinned sums: k8s.io/apiserver 0.37, etcd 3.7, client-go.",
-            "- Pods of 1 KB, shaped as in a cluster, each with random values of its own that do not compress.",
-            "- A goal holds for the machine where the peer was first recorded, and in parentheses is what that means as a ratio to the peer. \"As a ratio\": the bare figure is above the",
-            "  goal, and so is the peer's above what was recorded of it; the ratio holds. \"For this machine\": there is no such peer, and the goal holds in proportion to what the",
-            "  machine itself takes for a write to a socket or for an fdatasync, now and then.",
-            "- Limit: what cannot be avoided; for sockets and the disk as the machine takes it in the same run (last table).", ""]
+            "- Pods have 1 KB, the shape of real ones, and random values that do not compress.",
+            "- A goal was set for the machine on which the peer was first recorded; the parentheses have it as a ratio to the peer. "
+            "\"As a ratio\": the figure is above the goal, but so is the peer's above its recorded figure, and the ratio is met. "
+            "\"For this machine\": there is no such peer, and the goal is met in proportion to the machine's own time for a write "
+            "to a socket or an fdatasync, then and now.",
+            "- Limit: the cost that cannot be avoided; for sockets and the disk it is measured in the same run (last table).", ""]
     for part, rows in parts:
         out += ["## " + part["name"], "", part["text"], ""] + head
         out += ["| " + " | ".join(cells_of(figures)) + " |" for figures in rows] + [""]
     missed = [(part, figures) for part, rows in parts for figures in rows if figures.missed is not None and figures.missed > 1]
-    out += ["## What is missed, and why", ""]
+    out += ["## Missed goals, with reasons", ""]
     said = set()
     for part, figures in missed:
         text = misses.reasons.get((figures.entry["bench"], figures.entry["case"]))
@@ -240,7 +247,7 @@ def write():
                          figures.entry["case"].startswith(case[:-1])), "No profile yet.")
         out.append("- %s (%.2gx)%s" % (figures.entry["what"], figures.missed, ": see above." if text in said else ": " + text))
         said.add(text)
-    out += ["", "## Scaling", "", "Both axes are logarithmic. Growth: of the cost of everything, over the last decade or more that was measured, per growth of the x axis.", ""]
+    out += ["", "## Scaling", "", "Both axes are logarithmic. Growth: of the total cost per growth of the x axis, over the last measured decade or more.", ""]
     out += scaling(records)
     lines = []
     for line in "\n".join(out).split("\n"):

@@ -18,7 +18,8 @@ def decades(low, high):
 
 
 def svg(title, x_label, y_label, series):
-    """series: [(name, [(x, y), ...])]; all numbers above zero. None when there is nothing to draw."""
+    """Draws series: [(name, [(x, y), ...])], all numbers above zero. Returns None if there is nothing to
+    draw."""
     series = [(name, [(x, y) for x, y in points if x > 0 and y > 0]) for name, points in series]
     series = [(name, points) for name, points in series if points]
     if not series:

@@ -15,11 +15,11 @@ struct pod {
 	unsigned    node;	 /* spec.nodeName */
 	const char *phase;	 /* NULL: Running */
 	bool	    without_uid; /* as a client writes it that leaves the uid to the server */
-	/* of the JSON; at least 256, at most POD_SIZE_MAX. Below 900: only what selectors need */
+	/* of the JSON; at least 256, at most POD_SIZE_MAX. Below 900: only fields that selectors use */
 	size_t size;
 };
 
-/* What the built-in resource pods declares; spec.nodeName is the first. */
+/* The fields declared by the built-in resource pods; spec.nodeName is the first. */
 extern const struct vd_field_spec pod_fields[POD_FIELDS];
 
 /* Spread as in a cluster: 100 pods to a namespace, 100 apps, 1000 nodes. */

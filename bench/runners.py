@@ -1,5 +1,6 @@
-"""Runs benches and hands back one record for each case: {"case": name, "bench": group, "rounds": n, "vedette": {field: median}, "<peer>": {...}}. Where there is a
-peer, it and vedette take turns: each round runs both, and the next one the other way round, so that they meet the same weather."""
+"""Runs benches and returns one record for each case: {"case": name, "bench": group, "rounds": n, "vedette":
+{field: median}, "<peer>": {...}}. If there is a peer, each round runs both, in alternating order, so that
+both run under the same load."""
 import json
 import os
 import re
@@ -12,7 +13,7 @@ build = os.path.join(root, "build", "bench")
 bench_of = lambda name: os.path.join(build, "bench", "bench_" + name)  # noqa: E731
 vedette = os.path.join(build, "tools", "vedette", "vedette")
 peers = os.path.join(build, "tests", "peers")
-# As a user would run it: the tests' etcd neither syncs nor keeps etcd's own heartbeat.
+# As in production: the tests' etcd neither syncs nor has etcd's default heartbeat.
 etcd_flags = ["--flag=" + flag for flag in ("--unsafe-no-fsync=false", "--heartbeat-interval=100", "--election-timeout=1000", "--quota-backend-bytes=8000000000")]
 
 
@@ -25,7 +26,8 @@ def build_release():
 
 
 def build_peers(*names):
-    """Builds Go programs, pinned by the sums of their modules; False, with the reason on stderr, when that cannot be done here."""
+    """Builds Go programs, pinned by the sums of their modules. Returns False, with the reason on stderr, if
+    that is impossible here."""
     script = os.path.join(root, "tests", "integration", "build-peers.sh")
     source = os.path.join(root, "tests", "peers")
     arguments = {"cacher": [os.path.join(root, "bench", "peers", "cacher"), peers + "/cacher-bench"], "peers": [source, peers + "/peers"],
@@ -66,7 +68,7 @@ def medians(bench, lines):
 ignored = {"seed", "scale", "rounds", "together", "watchers", "connections", "objects", "bytes_parameter", "cpu_s", "wall_s"}
 
 
-# ---- What a line of a bench in C is called ----
+# ---- Names for the lines of a bench in C ----
 
 def name_of(line):
     case, get = line["case"], line.get
@@ -127,7 +129,7 @@ in_c = {"delivery": "fan-out", "delivery-single": "fan-out", "delivery-consumer"
 
 
 def run_cacher(options, case):
-    """k8s.io/apiserver's Cacher in process. bench_delivery and bench_objects beside bench/peers/cacher."""
+    """k8s.io/apiserver's Cacher in process: bench_delivery and bench_objects beside bench/peers/cacher."""
     has_peer = build_peers("cacher")
     stem = case.split(":")[0]
     wanted = in_c.get(stem, stem)
@@ -146,7 +148,8 @@ def run_cacher(options, case):
 
 
 def run_http(options, case):
-    """`vedette serve` from outside, beside upstream's handlers and registry over its Cacher. bench_http for both."""
+    """`vedette serve` from outside, beside upstream's handlers and registry over its Cacher: bench_http for
+    both."""
     has_peer = build_peers("cacher")
     wanted = [case.split(":")[0]] if case else ["http-delivery", "http-size", "http-idle", "http-list", "http-get", "http-start", "http-stalled", "http-one-of"]
     side = lambda number, server, environment: renamed(lines_of([bench_of("http")] + one_round(options, number) + wanted, environment), server)  # noqa: E731
@@ -155,7 +158,8 @@ def run_http(options, case):
 
 
 def run_outside(options, case):
-    """What needs an etcd beside it: the same two servers, durable; start, restart, rest, TLS. bench/outside.py for both."""
+    """Cases that need an etcd: the same two servers, durable; start, restart, rest, TLS. bench/outside.py for
+    both."""
     if not build_peers("cacher", "peers", "etcd", "etcdctl"):
         return []
     return lines_of([peers + "/peers", "etcd-run"] + etcd_flags + ["--", sys.executable, os.path.join(root, "bench", "outside.py"), "--rounds", str(options.rounds),
@@ -163,7 +167,8 @@ def run_outside(options, case):
 
 
 def run_etcd_server(options, case):
-    """`vedette etcd` beside etcd, both durable, loaded by the same Go clients. bench/etcd-server.sh for both."""
+    """`vedette etcd` beside etcd, both durable, with the load of the same Go clients: bench/etcd-server.sh
+    for both."""
     if not build_peers("peers", "etcd", "etcdctl"):
         return []
     return lines_of([peers + "/peers", "etcd-run"] + etcd_flags + ["--", os.path.join(root, "bench", "etcd-server.sh"), vedette, "--rounds", str(options.rounds),
@@ -192,7 +197,8 @@ def run_etcd(options, case):
 
 
 def run_alone(program):
-    in_one = {"memory-put": "memory", "durable-put": "durable", "durable-latency": "durable", "put-p99": "catch-up", "replay": "replay-max"} # what a program does together
+    # cases of one program run
+    in_one = {"memory-put": "memory", "durable-put": "durable", "durable-latency": "durable", "put-p99": "catch-up", "replay": "replay-max"}
 
     def run(options, case):
         case = in_one.get(case.split(":")[0], case)
@@ -212,5 +218,6 @@ def machine():
 
 def run(name, case, options):
     print("== %s %s" % (name, case), file=sys.stderr, flush=True)
-    belongs = {"object": ("object:", "sync:"), "rest": ("rest",), "restart": ("restart", "resume")}.get(case, (case,)) # what cannot be run apart
+    # cases that cannot run separately
+    belongs = {"object": ("object:", "sync:"), "rest": ("rest",), "restart": ("restart", "resume")}.get(case, (case,))
     return [record for record in medians(name, groups[name](options, case)) if record["case"].startswith(belongs)]

@@ -9,8 +9,8 @@
 struct world {
 	struct vd_env *store_env; /* its threads: the store alone */
 	struct vd_env
-		*env; /* its one thread: watchChan, reflector, cache, dispatch, sinks without a runner */
-	struct vd_env		*consumer_env; /* its one thread: sinks with a runner */
+		*env; /* its one thread: watchChan, reflector, cache, dispatch, sinks without an executor */
+	struct vd_env		*consumer_env; /* its one thread: sinks with an executor */
 	struct vd_store		*store;
 	struct vd_codec		*codec;
 	struct vd_cacher	*cacher;
@@ -35,7 +35,7 @@ struct world_put {
 	struct vd_bytes value;
 };
 void world_put(struct world *world, const struct world_put *puts, size_t count);
-/* Until the cacher stands there. */
+/* Waits until the cacher has reached the revision. */
 void world_wait_revision(const struct world *world, vd_rev revision);
 
 #endif

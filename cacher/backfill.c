@@ -121,7 +121,6 @@ bool vdi_backfill_begin(struct vd_cacher *cacher)
 	options.decoded_arg = listed;
 	if (listed == NULL ||
 	    vdi_watchchan_open(cacher->env, cacher->store, &options, &reflector->backfill, NULL) != VD_OK) {
-		reflector->backfill = NULL;
 		if (listed)
 			listed_free(listed);
 		else
@@ -130,7 +129,6 @@ bool vdi_backfill_begin(struct vd_cacher *cacher)
 	}
 	reflector->backfill_listed = listed;
 	vdi_watch_cache_backfill_begin(&cacher->watch_cache, options.revision);
-	reflector->backfill_ask_at = (vd_mono) { 0 };
 	reflector->backfill_due = vd_mono_add(vd_env_now(cacher->env), VDI_BACKFILL_SILENCE_MAX);
 	vd_actor_wake(cacher->actor);
 	return true;
@@ -151,9 +149,9 @@ static void finish(struct vd_cacher *cacher, bool is_complete)
 	vdi_reflector_fill(cacher, is_complete);
 }
 
-enum verdict { GOES_ON, COMPLETE, FAILED };
+enum outcome { GOES_ON, COMPLETE, FAILED };
 
-static enum verdict take(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
+static enum outcome take(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
 {
 	vd_rev until = cacher->reflector.pending_revision;
 
@@ -175,17 +173,17 @@ vd_mono vdi_backfill_run(struct vd_cacher *cacher)
 	vd_mono			   now;
 
 	while ((status = vdi_watchchan_take(reflector->backfill, events, TAKE_MAX, &count)) == VD_OK) {
-		enum verdict verdict = GOES_ON;
+		enum outcome outcome = GOES_ON;
 
 		/* The wait has no limit while the store sends events, only while it is silent. */
 		reflector->backfill_due = vd_mono_add(vd_env_now(cacher->env), VDI_BACKFILL_SILENCE_MAX);
 		for (size_t i = 0; i < count; i++) {
-			if (verdict == GOES_ON)
-				verdict = take(cacher, &events[i]);
+			if (outcome == GOES_ON)
+				outcome = take(cacher, &events[i]);
 			vdi_watchchan_event_fini(&events[i]);
 		}
-		if (verdict != GOES_ON) {
-			finish(cacher, verdict == COMPLETE);
+		if (outcome != GOES_ON) {
+			finish(cacher, outcome == COMPLETE);
 			return VD_NEVER;
 		}
 	}

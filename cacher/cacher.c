@@ -7,10 +7,10 @@
 #include "cacher_dump.h"
 #include "cacher_gauges.h"
 #include "consistency.h"
+#include "delivery_worker.h"
 #include "dispatch.h"
 #include "env.h"
 #include "object_count.h"
-#include "delivery_worker.h"
 
 #define STOP_POLL VD_MS(10)
 
@@ -37,7 +37,7 @@ static void free_cacher(struct vdi_watchers *watchers)
 	vdi_watch_index_fini(&cacher->watcher_index);
 	vdi_watch_scopes_fini(&cacher->watch_scopes);
 	vdi_watch_cache_fini(&cacher->watch_cache);
-	vdi_outlet_unref(cacher->watchers.inline_outlet);
+	vdi_delivery_worker_unref(cacher->watchers.inline_worker);
 	vdi_storage_free(cacher->storage);
 	vdi_storage_metrics_free(cacher->storage_metrics);
 	vdi_cacher_metrics_fini(&cacher->metrics);
@@ -68,26 +68,27 @@ static void actor_gone(void *arg)
 		closed(closed_arg);
 }
 
-/* Runs pulled outlets that no thread is reading from, so that their watchers end. true: others are being
- * read. */
+/* Runs pulled delivery workers that no thread is reading from, so that their watchers end. true: others are
+ * being read. */
 static bool run_pulled(struct vd_cacher *cacher)
 {
-	struct vdi_outlet *outlet;
-	bool		   some_left = false;
-	bool		   more;
+	struct vdi_delivery_worker *worker;
+	bool			    some_left = false;
+	bool			    more;
 
-	/* A run removes an outlet from the list only later, on this actor, so the list is stable here. */
+	/* A run removes a delivery worker from the list only later, on this actor, so the list is stable
+	 * here. */
 	vdi_lock_acquire(&cacher->watchers.lock);
-	outlet = cacher->watchers.pulled;
+	worker = cacher->watchers.pulled;
 	vdi_lock_release(&cacher->watchers.lock);
-	while (outlet) {
+	while (worker) {
 		more = true;
-		while (more && vdi_outlet_try_run(outlet, &more))
+		while (more && vdi_delivery_worker_try_run(worker, &more))
 			;
 		some_left |= more;
-		vdi_outlet_tell(outlet);
+		vdi_delivery_worker_tell(worker);
 		vdi_lock_acquire(&cacher->watchers.lock);
-		outlet = outlet->next;
+		worker = worker->next;
 		vdi_lock_release(&cacher->watchers.lock);
 	}
 	return some_left;
@@ -118,14 +119,14 @@ static bool has_all(struct vd_cacher *cacher, vd_rev revision)
 	       vdi_btree_count(&cacher->watch_cache.store.objects) == 0;
 }
 
-static void wake_outlets(struct vd_cacher *cacher)
+static void wake_workers(struct vd_cacher *cacher)
 {
 	vdi_lock_acquire(&cacher->watchers.lock);
-	for (struct vdi_outlet *outlet = cacher->watchers.outlets; outlet; outlet = outlet->next)
-		vdi_outlet_wake(outlet);
-	for (struct vdi_outlet *outlet = cacher->watchers.pulled; outlet; outlet = outlet->next)
-		vdi_outlet_wake(outlet);
-	vdi_outlet_wake(cacher->watchers.inline_outlet);
+	for (struct vdi_delivery_worker *worker = cacher->watchers.workers; worker; worker = worker->next)
+		vdi_delivery_worker_wake(worker);
+	for (struct vdi_delivery_worker *worker = cacher->watchers.pulled; worker; worker = worker->next)
+		vdi_delivery_worker_wake(worker);
+	vdi_delivery_worker_wake(cacher->watchers.inline_worker);
 	vdi_lock_release(&cacher->watchers.lock);
 }
 
@@ -152,7 +153,7 @@ static vd_mono run_draining(struct vd_cacher *cacher)
 	/* A new writer may reuse this prefix, but its events do not concern the present watches. */
 	vdi_reflector_stop(cacher);
 	atomic_store(&cacher->watchers.is_draining, true);
-	wake_outlets(cacher);
+	wake_workers(cacher);
 	return VD_NEVER;
 }
 
@@ -169,19 +170,20 @@ static void run_stopping(struct vd_cacher *cacher)
 	if (!cacher->is_ending)
 		vdi_dispatch_end_all(cacher);
 	cacher->is_ending = true;
-	while (vdi_outlet_run(cacher->watchers.inline_outlet))
+	while (vdi_delivery_worker_run(cacher->watchers.inline_worker))
 		;
 	if (run_pulled(cacher))
 		vd_actor_set_timer(cacher->actor, vd_mono_add(vd_env_now(cacher->env), STOP_POLL));
 	vdi_dispatch_left(cacher);
 	vdi_lock_acquire(&cacher->watchers.lock);
 	is_over = cacher->call_count == 0 && cacher->watchers.count == 0 &&
-		  cacher->watchers.outlet_count == 0 && cacher->watchers.opening_first == NULL;
+		  cacher->watchers.worker_count == 0 && cacher->watchers.opening_first == NULL;
 	vdi_lock_release(&cacher->watchers.lock);
 	/* CLOSE messages of inline watchers may still be in their inbox. */
-	if (is_over && !vdi_outlet_has_work(cacher->watchers.inline_outlet) && !cacher->is_finishing) {
+	if (is_over && !vdi_delivery_worker_has_work(cacher->watchers.inline_worker) &&
+	    !cacher->is_finishing) {
 		cacher->is_finishing = true;
-		vdi_outlet_shut(cacher->watchers.inline_outlet);
+		vdi_delivery_worker_shut(cacher->watchers.inline_worker);
 		vd_actor_close(cacher->actor, actor_gone, cacher);
 	}
 }
@@ -242,7 +244,7 @@ static void run(void *arg)
 	due = earlier(due, vdi_bookmark_run(&cacher->bookmarks));
 	if (is_fed && vdi_bookmark_is_near(&cacher->bookmarks))
 		vdi_reflector_ask_progress(cacher);
-	more |= vdi_outlet_run(cacher->watchers.inline_outlet);
+	more |= vdi_delivery_worker_run(cacher->watchers.inline_worker);
 	vdi_dispatch_left(cacher);
 	due = earlier(due, run_draining(cacher));
 	due = earlier(due, vdi_dispatch_retire_frames(cacher));
@@ -337,7 +339,8 @@ static vd_status build(struct vd_cacher *cacher, const struct vd_cacher_options 
 					&cacher->storage_metrics));
 	storage.metrics = cacher->storage_metrics;
 	VDI_TRY(vdi_storage_new(cacher->env, cacher->store, &storage, &cacher->storage, reterr));
-	VDI_TRY(vdi_outlet_new(&cacher->watchers, VDI_OUTLET_INLINE, &cacher->watchers.inline_outlet));
+	VDI_TRY(vdi_delivery_worker_new(&cacher->watchers, VDI_DELIVERY_WORKER_INLINE,
+					&cacher->watchers.inline_worker));
 	VDI_TRY(vd_actor_new(cacher->env, &actor, &cacher->actor));
 	cacher->watch_cache.actor = cacher->watchers.actor = cacher->actor;
 	cacher->collector =
@@ -368,7 +371,7 @@ vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store,
 	cacher->watchers = (struct vdi_watchers) { .env = env,
 						   .cache = &cacher->watch_cache,
 						   .metrics = &cacher->metrics,
-						   .dump = vdi_cacher_dump_outlet,
+						   .dump = vdi_cacher_dump_worker,
 						   .gone = free_cacher };
 	atomic_init(&cacher->watchers.references, 1);
 	cacher->env = env;
@@ -432,14 +435,15 @@ void vdi_cacher_drain(struct vd_cacher *cacher, vd_rev revision, void (*done)(vo
 	vdi_lock_release(&cacher->watchers.lock);
 }
 
-/* The wait for each outlet would block forever if this thread has to run the outlet's poller. */
+/* The wait for each delivery worker would block forever if this thread has to run the delivery worker's
+ * poller. */
 static void check_pollers(struct vd_cacher *cacher)
 {
 	bool is_served_here = false;
 
 	vdi_lock_acquire(&cacher->watchers.lock);
-	for (struct vdi_outlet *outlet = cacher->watchers.outlets; outlet; outlet = outlet->next)
-		is_served_here |= vdi_poller_serves_here(&outlet->runner);
+	for (struct vdi_delivery_worker *worker = cacher->watchers.workers; worker; worker = worker->next)
+		is_served_here |= vdi_poller_serves_here(&worker->executor);
 	vdi_lock_release(&cacher->watchers.lock);
 	if (is_served_here)
 		vdi_misuse("vd_cacher_close_wait: this thread runs the poller of watchers of cacher %s: call "
@@ -489,7 +493,7 @@ static void start_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
 {
 	struct vdi_watch_start *start = VDI_CONTAINER_OF(waiter, struct vdi_watch_start, waiter);
 	struct vd_watcher      *watcher = start->watcher;
-	struct vd_cacher       *cacher = vdi_cacher_of(watcher->outlet->watchers);
+	struct vd_cacher       *cacher = vdi_cacher_of(watcher->worker->watchers);
 
 	vdi_metric_observe_duration(cacher->metrics.read_wait,
 				    vd_mono_since(vd_env_now(cacher->env), waiter->since));
@@ -509,7 +513,7 @@ static void start_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
 /* Waits until the cache has the required revision, if the watch requests the initial state. */
 static void start_when_fresh(struct vdi_watch_start *start)
 {
-	struct vd_cacher *cacher = vdi_cacher_of(start->watcher->outlet->watchers);
+	struct vd_cacher *cacher = vdi_cacher_of(start->watcher->worker->watchers);
 
 	start->waiter = (struct vdi_fresh_waiter) { .revision = start->required, .done = start_is_fresh };
 	if (start->send_initial_events == VD_TRUE && start->required > 0 && vdi_cacher_call_begin(cacher)) {
@@ -524,7 +528,7 @@ static void start_has_revision(void *arg, vd_status status, vd_rev revision, con
 {
 	struct vdi_watch_start *start = arg;
 	struct vd_watcher      *watcher = start->watcher;
-	struct vd_cacher       *cacher = vdi_cacher_ref(vdi_cacher_of(watcher->outlet->watchers));
+	struct vd_cacher       *cacher = vdi_cacher_ref(vdi_cacher_of(watcher->worker->watchers));
 
 	if (status != VD_OK) {
 		start->status = status;
@@ -544,7 +548,7 @@ static void start_has_revision(void *arg, vd_status status, vd_rev revision, con
 static void start_watcher(struct vdi_watch_start *start)
 {
 	struct vd_watcher     *watcher = start->watcher;
-	struct vd_cacher      *cacher = vdi_cacher_of(watcher->outlet->watchers);
+	struct vd_cacher      *cacher = vdi_cacher_of(watcher->worker->watchers);
 	struct vd_store_status store = { 0 };
 	vd_status	       status;
 
@@ -579,7 +583,7 @@ static void start_watcher(struct vdi_watch_start *start)
 }
 
 static vd_status new_watcher(struct vd_cacher *cacher, const struct vd_watch_options *options,
-			     const struct vd_watch_sink *sink, struct vdi_outlet *outlet,
+			     const struct vd_watch_sink *sink, struct vdi_delivery_worker *worker,
 			     struct vd_watcher **ret_watcher)
 {
 	struct vd_watcher *watcher = VDI_NEW(struct vd_watcher);
@@ -594,7 +598,7 @@ static vd_status new_watcher(struct vd_cacher *cacher, const struct vd_watch_opt
 	watcher->ended = sink ? sink->ended : vdi_pull_ended;
 	watcher->arg = sink ? sink->arg : pull;
 	vdi_watchers_ref(&cacher->watchers);
-	watcher->outlet = outlet;
+	watcher->worker = worker;
 	watcher->lag_bytes_max =
 		options->lag_bytes_max > 0 ? options->lag_bytes_max : cacher->options.lag_bytes_max;
 	watcher->lag_events_max = (uint32_t) (options->lag_events_max > 0 ?
@@ -665,29 +669,29 @@ static void dismiss(struct vd_cacher *cacher)
 static vd_status open_watcher(struct vd_cacher *cacher, const struct vd_watch_options *options,
 			      const struct vd_watch_sink *sink, struct vd_watcher **ret_watcher)
 {
-	struct vdi_outlet *outlet;
-	vd_status	   status;
+	struct vdi_delivery_worker *worker;
+	vd_status		    status;
 
 	if (sink)
-		VDI_TRY(vdi_outlet_get(&cacher->watchers, sink->runner, &outlet));
+		VDI_TRY(vdi_delivery_worker_get(&cacher->watchers, sink->executor, &worker));
 	else
-		VDI_TRY(vdi_outlet_new(&cacher->watchers, VDI_OUTLET_PULLED, &outlet));
-	status = new_watcher(cacher, options, sink, outlet, ret_watcher);
+		VDI_TRY(vdi_delivery_worker_new(&cacher->watchers, VDI_DELIVERY_WORKER_PULLED, &worker));
+	status = new_watcher(cacher, options, sink, worker, ret_watcher);
 	if (status != VD_OK) {
 		if (sink)
-			vdi_outlet_put(outlet);
+			vdi_delivery_worker_put(worker);
 		else
-			vdi_outlet_unref(outlet);
+			vdi_delivery_worker_unref(worker);
 		return status;
 	}
 	if (sink == NULL) {
 		vdi_lock_acquire(&cacher->watchers.lock);
-		outlet->attached = 1;
-		outlet->next = cacher->watchers.pulled;
-		outlet->place = &cacher->watchers.pulled;
+		worker->attached = 1;
+		worker->next = cacher->watchers.pulled;
+		worker->place = &cacher->watchers.pulled;
 		if (cacher->watchers.pulled)
-			cacher->watchers.pulled->place = &outlet->next;
-		cacher->watchers.pulled = outlet;
+			cacher->watchers.pulled->place = &worker->next;
+		cacher->watchers.pulled = worker;
 		vdi_lock_release(&cacher->watchers.lock);
 	}
 	return VD_OK;

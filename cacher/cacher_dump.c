@@ -1,6 +1,6 @@
-/* A dump is a struct with one part per outlet. The actor fills in its own data and gives each outlet its
- * part; the thread that finishes the last part writes the text. Caught-up watchers are represented by their
- * lane, because they all lag alike. */
+/* A dump is a struct with one part per delivery worker. The actor fills in its own data and gives each
+ * delivery worker its part; the thread that finishes the last part writes the text. Caught-up watchers are
+ * represented by their subscription, because they all lag alike. */
 #include "cacher_dump.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "cache_watcher.h"
 #include "cacher_state.h"
 #include "consistency.h"
-#include "env.h"
 #include "delivery_worker.h"
+#include "env.h"
 
 #define TEXT_SIZE_MAX (1u << 20)
 #define WAITERS_COUNTED_MAX 1000
@@ -17,7 +17,7 @@
 struct row {
 	struct vdi_predicate *predicate; /* a reference; NULL: never set */
 	const char	     *state;
-	const void	     *runner;
+	const void	     *executor;
 	size_t		      watchers;
 	uint64_t	      events;
 	uint64_t	      bytes;
@@ -25,7 +25,7 @@ struct row {
 
 struct vdi_dump_part {
 	struct vdi_dump	     *dump;
-	struct vdi_dump_part *next; /* of the same outlet */
+	struct vdi_dump_part *next; /* of the same delivery worker */
 	size_t		      members;
 	size_t		      lagging;
 	size_t		      stuck;
@@ -46,10 +46,10 @@ struct vdi_dump {
 	uint64_t		 resumes;
 	size_t			 groups;
 	struct {
-		uint64_t		     counts[4];
-		enum vdi_consistency_verdict verdict;
-		vd_rev			     revision;
-		uint64_t		     digest;
+		uint64_t		    counts[4];
+		enum vdi_consistency_result result;
+		vd_rev			    revision;
+		uint64_t		    digest;
 	} consistency;
 	bool			   has_stream;
 	struct vdi_watchchan_stats stream;
@@ -96,38 +96,41 @@ static const char *state_of(const struct vd_watcher *watcher)
 	return watcher->is_stuck ? "blocked" : "catching up";
 }
 
-static void fill_lane(struct vdi_dump_part *part, struct vdi_outlet *outlet, struct vdi_lane *lane)
+static void fill_subscription(struct vdi_dump_part *part, struct vdi_delivery_worker *worker,
+			      struct vdi_subscription *subscription)
 {
-	struct vdi_watch_cache *cache = outlet->watchers->cache;
+	struct vdi_watch_cache *cache = worker->watchers->cache;
 	uint64_t		events, bytes;
 
 	vdi_lock_acquire(&cache->lock);
-	events = lane->group->matched_events;
-	bytes = lane->group->matched_bytes;
+	events = subscription->group->matched_events;
+	bytes = subscription->group->matched_bytes;
 	vdi_lock_release(&cache->lock);
-	part->members += lane->member_count;
-	if (lane->member_count)
-		add_row(part,
-			(struct row) { vdi_watch_group_predicate(lane->group), "live", outlet->runner.runner,
-				       lane->member_count, behind(events, lane->taken_events),
-				       behind(bytes, lane->taken_bytes) });
-	for (struct vd_watcher *watcher = lane->lagging; watcher; watcher = watcher->lagging_next) {
+	part->members += subscription->member_count;
+	if (subscription->member_count)
+		add_row(part, (struct row) { vdi_watch_group_predicate(subscription->group), "live",
+					     worker->executor.executor, subscription->member_count,
+					     behind(events, subscription->taken_events),
+					     behind(bytes, subscription->taken_bytes) });
+	for (struct vd_watcher *watcher = subscription->lagging; watcher; watcher = watcher->lagging_next) {
 		part->lagging++;
 		part->stuck += watcher->is_stuck;
-		add_row(part, (struct row) { vdi_watch_group_predicate(lane->group), state_of(watcher),
-					     outlet->runner.runner, 1, behind(events, watcher->base_events),
-					     behind(bytes, watcher->base_bytes) });
+		add_row(part,
+			(struct row) { vdi_watch_group_predicate(subscription->group), state_of(watcher),
+				       worker->executor.executor, 1, behind(events, watcher->base_events),
+				       behind(bytes, watcher->base_bytes) });
 	}
 }
 
-static void fill_part(struct vdi_dump_part *part, struct vdi_outlet *outlet)
+static void fill_part(struct vdi_dump_part *part, struct vdi_delivery_worker *worker)
 {
-	for (struct vdi_lane *lane = outlet->lanes; lane; lane = lane->outlet_next)
-		fill_lane(part, outlet, lane);
-	for (struct vd_watcher *watcher = outlet->failed; watcher; watcher = watcher->lagging_next) {
+	for (struct vdi_subscription *subscription = worker->subscriptions; subscription;
+	     subscription = subscription->worker_next)
+		fill_subscription(part, worker, subscription);
+	for (struct vd_watcher *watcher = worker->failed; watcher; watcher = watcher->lagging_next) {
 		part->lagging++;
 		part->stuck += watcher->is_stuck;
-		add_row(part, (struct row) { NULL, "failing", outlet->runner.runner, 1, 0, 0 });
+		add_row(part, (struct row) { NULL, "failing", worker->executor.executor, 1, 0, 0 });
 	}
 }
 
@@ -229,14 +232,14 @@ static void write_stream(struct vdi_buffer *buffer, const struct vdi_dump *dump)
 static void write_consistency(struct vdi_buffer *buffer, const struct vdi_dump *dump)
 {
 	vdi_buffer_printf(buffer, ",\"consistency\":{\"status\":\"%s\"",
-			  vdi_consistency_verdict_name(dump->consistency.verdict));
-	if (dump->consistency.verdict != VDI_CONSISTENCY_NONE)
+			  vdi_consistency_result_name(dump->consistency.result));
+	if (dump->consistency.result != VDI_CONSISTENCY_NONE)
 		vdi_buffer_printf(buffer, ",\"resourceVersion\":%lld,\"digest\":\"%llx\"",
 				  (long long) dump->consistency.revision,
 				  (unsigned long long) dump->consistency.digest);
 	for (int i = VDI_CONSISTENCY_SUCCESS; i <= VDI_CONSISTENCY_ERROR; i++)
 		vdi_buffer_printf(buffer, ",\"%s\":%llu",
-				  vdi_consistency_verdict_name((enum vdi_consistency_verdict) i),
+				  vdi_consistency_result_name((enum vdi_consistency_result) i),
 				  (unsigned long long) dump->consistency.counts[i]);
 	vdi_buffer_append_char(buffer, '}');
 }
@@ -246,8 +249,9 @@ static void write_row(struct vdi_buffer *buffer, const struct vd_env *env, const
 	vdi_buffer_printf(buffer, "{\"state\":\"%s\",\"watchers\":%zu,\"lagEvents\":%llu,\"lagBytes\":%llu",
 			  row->state, row->watchers, (unsigned long long) row->events,
 			  (unsigned long long) row->bytes);
-	if (row->runner)
-		vdi_buffer_printf(buffer, ",\"runner\":\"%u\"", vdi_env_runner_number(env, row->runner));
+	if (row->executor)
+		vdi_buffer_printf(buffer, ",\"executor\":\"%u\"",
+				  vdi_env_executor_number(env, row->executor));
 	if (row->predicate && row->predicate->namespace_size)
 		write_string(buffer, "namespace", vdi_predicate_namespace(row->predicate));
 	if (row->predicate && row->predicate->name_size)
@@ -295,11 +299,11 @@ static void write_rows(struct vdi_buffer *buffer, const struct vdi_dump *dump)
 static void write_watchers(struct vdi_buffer *buffer, const struct vdi_dump *dump)
 {
 	struct vd_cacher *cacher = dump->cacher;
-	size_t		  count, outlets, members = 0, lagging = 0, stuck = 0;
+	size_t		  count, workers, members = 0, lagging = 0, stuck = 0;
 
 	vdi_lock_acquire(&cacher->watchers.lock);
 	count = cacher->watchers.count;
-	outlets = cacher->watchers.outlet_count;
+	workers = cacher->watchers.worker_count;
 	vdi_lock_release(&cacher->watchers.lock);
 	for (size_t i = 0; i < dump->part_count; i++) {
 		members += dump->parts[i].members;
@@ -307,9 +311,9 @@ static void write_watchers(struct vdi_buffer *buffer, const struct vdi_dump *dum
 		stuck += dump->parts[i].stuck;
 	}
 	vdi_buffer_printf(buffer,
-			  ",\"watchers\":{\"count\":%zu,\"groups\":%zu,\"outlets\":%zu,\"live\":%zu,"
+			  ",\"watchers\":{\"count\":%zu,\"groups\":%zu,\"deliveryWorkers\":%zu,\"live\":%zu,"
 			  "\"behind\":%zu,\"blocked\":%zu,\"ends\":{",
-			  count, dump->groups, outlets, members, lagging, stuck);
+			  count, dump->groups, workers, members, lagging, stuck);
 	for (int i = 0; i < VDI_END_COUNT; i++)
 		vdi_buffer_printf(buffer, "%s\"%s\":%lld", i ? "," : "", vdi_end_name((enum vdi_end) i),
 				  (long long) vdi_metric_value(cacher->metrics.ends[i]));
@@ -389,24 +393,25 @@ static void note_actor(struct vdi_dump *dump)
 	dump->resumes = cacher->reflector.resumes;
 	dump->groups = cacher->watcher_index.group_count;
 	memcpy(dump->consistency.counts, cacher->consistency.counts, sizeof dump->consistency.counts);
-	dump->consistency.verdict = cacher->consistency.verdict;
-	dump->consistency.revision = cacher->consistency.verdict_revision;
-	dump->consistency.digest = cacher->consistency.verdict_digest;
+	dump->consistency.result = cacher->consistency.result;
+	dump->consistency.revision = cacher->consistency.result_revision;
+	dump->consistency.digest = cacher->consistency.result_digest;
 	dump->has_stream = cacher->reflector.watchchan != NULL;
 	if (dump->has_stream)
 		vdi_watchchan_stats_get(cacher->reflector.watchchan, &dump->stream);
 }
 
-static void post(struct vdi_outlet *outlet, struct vdi_dump_part *part)
+static void post(struct vdi_delivery_worker *worker, struct vdi_dump_part *part)
 {
-	part->next = atomic_load(&outlet->dumps);
-	while (!atomic_compare_exchange_weak(&outlet->dumps, &part->next, part))
+	part->next = atomic_load(&worker->dumps);
+	while (!atomic_compare_exchange_weak(&worker->dumps, &part->next, part))
 		continue;
-	vd_actor_wake(outlet->actor);
+	vd_actor_wake(worker->actor);
 }
 
-/* Posts the dump to the outlets. The inline outlet runs on this thread, so it is filled here. */
-static void ask_outlets(struct vdi_dump *dump, size_t count)
+/* Posts the dump to the delivery workers. The inline delivery worker runs on this thread, so it is filled
+ * here. */
+static void ask_workers(struct vdi_dump *dump, size_t count)
 {
 	struct vd_cacher *cacher = dump->cacher;
 
@@ -419,15 +424,15 @@ static void ask_outlets(struct vdi_dump *dump, size_t count)
 	atomic_init(&dump->left, count + 1);
 	for (size_t i = 0; i < count; i++)
 		dump->parts[i].dump = dump;
-	fill_part(&dump->parts[0], cacher->watchers.inline_outlet);
+	fill_part(&dump->parts[0], cacher->watchers.inline_worker);
 	atomic_fetch_sub(&dump->left, 1);
 	count = 1;
 	vdi_lock_acquire(&cacher->watchers.lock);
-	for (struct vdi_outlet *outlet = cacher->watchers.outlets; outlet && count < dump->part_count;
-	     outlet = outlet->next)
-		post(outlet, &dump->parts[count++]);
+	for (struct vdi_delivery_worker *worker = cacher->watchers.workers;
+	     worker && count < dump->part_count; worker = worker->next)
+		post(worker, &dump->parts[count++]);
 	vdi_lock_release(&cacher->watchers.lock);
-	/* Parts of outlets that ended in the meantime. */
+	/* Parts of delivery workers that ended in the meantime. */
 	for (; count < dump->part_count; count++)
 		atomic_fetch_sub(&dump->left, 1);
 	part_is_done(dump);
@@ -441,27 +446,27 @@ void vdi_cacher_dump_run(struct vd_cacher *cacher)
 	vdi_lock_acquire(&cacher->watchers.lock);
 	dump = cacher->dumps;
 	cacher->dumps = NULL;
-	for (struct vdi_outlet *outlet = dump ? cacher->watchers.outlets : NULL; outlet;
-	     outlet = outlet->next)
+	for (struct vdi_delivery_worker *worker = dump ? cacher->watchers.workers : NULL; worker;
+	     worker = worker->next)
 		count++;
 	vdi_lock_release(&cacher->watchers.lock);
 	while (dump) {
 		struct vdi_dump *next = dump->next;
 
 		note_actor(dump);
-		ask_outlets(dump, count);
+		ask_workers(dump, count);
 		dump = next;
 	}
 }
 
-void vdi_cacher_dump_outlet(struct vdi_outlet *outlet)
+void vdi_cacher_dump_worker(struct vdi_delivery_worker *worker)
 {
-	struct vdi_dump_part *part = atomic_exchange(&outlet->dumps, NULL);
+	struct vdi_dump_part *part = atomic_exchange(&worker->dumps, NULL);
 
 	while (part) {
 		struct vdi_dump_part *next = part->next;
 
-		fill_part(part, outlet);
+		fill_part(part, worker);
 		part_is_done(part->dump);
 		part = next;
 	}

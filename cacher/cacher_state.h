@@ -1,23 +1,27 @@
 /* The private state of a Cacher: which thread owns what, and which lock guards what.
  *
- *   watchChan --take--> reflector --apply--> watch cache --match--> watch groups --mark--> outlets --> sinks
+ *   watchChan --take--> reflector --apply--> watch cache --match--> watch groups
  *                                            (object store, history, revision)
- *   \_______________________ one actor: "cacher" ________________________/    \__ an actor per runner __/
+ *   \_____________________________ one actor: "cacher" _____________________________/
+ *
+ *   watch groups --mark--> delivery workers (an actor per executor) --> sinks
  *
  * Thread: what it owns, and what it never does
- *   cacher (1)           the reflector, writes to the watch cache, the watch index, the lists of lanes, the
- *                        bookmark wheel; never waits for a watcher, calls no sink except inline ones
- *   outlet (1 a runner)  the members, positions and lagging watchers of its lanes; calls their sinks; never
- *                        changes the cache or the index
- *   a pulling thread     acts as the outlet of its one watcher while it is inside vd_watcher_next
+ *   cacher (1)           the reflector, writes to the watch cache, the watch index, the lists of
+ *                        subscriptions, the bookmark wheel; never waits for a watcher, calls no sink except
+ *                        inline ones
+ *   delivery worker      the members, positions and lagging watchers of its subscriptions; calls their
+ *   (1 an executor)      sinks; never changes the cache or the index
+ *   a pulling thread     acts as the delivery worker of its one watcher while it is inside vd_watcher_next
  *   callers' threads     their lists and snapshots; never run callbacks of other callers
  *
  * Locks, outermost first; no callback is called while one is held:
- *   VDI_LOCK_CACHER         registry: outlets, queues of opening and leaving watchers, end of the cacher
+ *   VDI_LOCK_CACHER         registry: delivery workers, queues of opening and leaving watchers, end of the
+ *                           cacher
  *   VDI_LOCK_READY          the ready state
  *   VDI_LOCK_WATCH_CACHE    object store, history, the groups' rings of matches, revision, fresh waiters;
  *                           held for at most 32 events at a time
- *   VDI_LOCK_CACHE_WATCHER  the inbox of one outlet: messages to watchers, dirty lanes
+ *   VDI_LOCK_CACHE_WATCHER  the inbox of one delivery worker: messages to watchers, dirty subscriptions
  *
  * vd_cacher_close stops the reflector, ends all watchers, answers all waiters, then closes the actors. The
  * struct is reference counted and lives until the last watcher and the last outstanding call are gone.
@@ -48,7 +52,7 @@
 #include "watchers.h"
 
 struct vdi_dump;
-struct vdi_lane;
+struct vdi_subscription;
 
 #define VDI_COMPACTION_POLL VD_SECONDS(15)
 #define VDI_RECENT_EVENTS 256
@@ -79,7 +83,8 @@ struct vd_cacher {
 	struct vdi_watch_index	  watcher_index;
 	struct vdi_watch_scopes	  watch_scopes;
 	struct vdi_bookmark_wheel bookmarks;
-	struct vdi_lane		 *batch_lanes; /* lanes with matches of the present batch */
+	/* subscriptions with matches of the present batch */
+	struct vdi_subscription *batch_subscriptions;
 	struct vdi_match_buffer {
 		struct vdi_group_match *matches;
 		size_t			count;

@@ -153,7 +153,8 @@ static vd_status find_span(struct vdi_watch_cache *cache, struct vd_changes *cha
 		changes->after = vdi_history_floor(&cache->history);
 	if (changes->until == 0)
 		changes->until = newest;
-	status = vdi_history_check(&cache->history, changes->after, reterr);
+	/* If the span starts at the oldest retained revision, its end may be older. */
+	status = vdi_history_check(&cache->history, VDI_MIN(changes->after, changes->until), reterr);
 	*ret_from = vdi_history_after(&cache->history, changes->after);
 	*ret_to = vdi_history_after(&cache->history, changes->until);
 	vdi_lock_release(&cache->lock);

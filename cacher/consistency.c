@@ -15,11 +15,11 @@
 #define FNV_OFFSET UINT64_C(0xcbf29ce484222325)
 #define FNV_PRIME UINT64_C(0x100000001b3)
 
-static const char *const verdict_names[] = { "none", "success", "failure", "error" };
+static const char *const result_names[] = { "none", "success", "failure", "error" };
 
-const char *vdi_consistency_verdict_name(enum vdi_consistency_verdict verdict)
+const char *vdi_consistency_result_name(enum vdi_consistency_result result)
 {
-	return verdict_names[verdict];
+	return result_names[result];
 }
 
 /* Returns the next check's time: [1, 1.5) times the interval from now, as upstream. */
@@ -229,17 +229,17 @@ static void begin(struct vd_cacher *cacher)
 	read_page(cacher);
 }
 
-static void count(struct vd_cacher *cacher, enum vdi_consistency_verdict verdict)
+static void count(struct vd_cacher *cacher, enum vdi_consistency_result result)
 {
 	struct vdi_consistency *check = &cacher->consistency;
 
-	check->counts[verdict]++;
-	check->verdict = verdict;
-	check->verdict_revision = check->revision;
-	check->verdict_digest = check->cache_digest;
+	check->counts[result]++;
+	check->result = result;
+	check->result_revision = check->revision;
+	check->result_digest = check->cache_digest;
 	check->checked = vd_env_now(cacher->env);
 	check->due = next_due(cacher->env, cacher->options.consistency_interval);
-	vdi_metric_add(cacher->metrics.consistency_checks[verdict], 1);
+	vdi_metric_add(cacher->metrics.consistency_checks[result], 1);
 }
 
 static void act_on_difference(struct vd_cacher *cacher)

@@ -23,6 +23,6 @@ vd_mono vdi_consistency_run(struct vd_cacher *cacher);
 /* No call into the store may be outstanding. */
 void vdi_consistency_fini(struct vdi_consistency *check);
 /* "none", "success", "failure", "error". */
-const char *vdi_consistency_verdict_name(enum vdi_consistency_verdict verdict);
+const char *vdi_consistency_result_name(enum vdi_consistency_result result);
 
 #endif

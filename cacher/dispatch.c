@@ -10,7 +10,7 @@
 #include "caching_object.h"
 
 #define FRAMES_KEPT VD_SECONDS(2)
-#define LANES_TOGETHER 64
+#define SUBSCRIPTIONS_TOGETHER 64
 #define MATCHES_TOGETHER 65536 /* a revision with more matches is committed in parts */
 
 static bool reserve_matches(struct vd_cacher *cacher, size_t count)
@@ -52,8 +52,9 @@ static void count_watchers(struct match_search *search, const struct vdi_watch_g
 	if (predicate->is_empty || matches == has_name ||
 	    !vdi_predicate_has_in_scope(predicate, search->object))
 		return;
-	for (const struct vdi_lane *lane = &group->lane; lane; lane = lane->group_next)
-		watchers += lane->watcher_count;
+	for (const struct vdi_subscription *subscription = &group->subscription; subscription;
+	     subscription = subscription->group_next)
+		watchers += subscription->watcher_count;
 	is_other_shard = !vdi_shard_selector_matches(vdi_predicate_shards(predicate), search->object);
 	*(has_name ? &search->filtered : &search->matched) += watchers;
 	if (is_other_shard)
@@ -90,14 +91,15 @@ static void count_filtered(const struct match_search *search)
 		vdi_metric_add(metrics->shard_filtered, other_shards);
 }
 
-static void mark_lanes(struct vd_cacher *cacher, struct vdi_watch_group *group, uint64_t position)
+static void mark_subscriptions(struct vd_cacher *cacher, struct vdi_watch_group *group, uint64_t position)
 {
-	for (struct vdi_lane *lane = &group->lane; lane; lane = lane->group_next)
-		if (!lane->in_batch && lane->watcher_count) {
-			lane->in_batch = true;
-			lane->batch_from = position;
-			lane->batch_next = cacher->batch_lanes;
-			cacher->batch_lanes = lane;
+	for (struct vdi_subscription *subscription = &group->subscription; subscription;
+	     subscription = subscription->group_next)
+		if (!subscription->in_batch && subscription->watcher_count) {
+			subscription->in_batch = true;
+			subscription->batch_from = position;
+			subscription->batch_next = cacher->batch_subscriptions;
+			cacher->batch_subscriptions = subscription;
 		}
 }
 
@@ -122,7 +124,7 @@ static void commit_matches(struct vd_cacher *cacher, const struct vdi_applied *a
 		cacher->watch_cache.matched_revision = revision;
 	vdi_lock_release(&cacher->watch_cache.lock);
 	for (size_t i = 0; i < buffer->count; i++)
-		mark_lanes(cacher, buffer->matches[i].group, buffer->matches[i].entry / 4);
+		mark_subscriptions(cacher, buffer->matches[i].group, buffer->matches[i].entry / 4);
 	buffer->count = 0;
 }
 
@@ -144,18 +146,18 @@ static void dispatch_event(struct vd_cacher *cacher, const struct vdi_applied *a
 		commit_matches(cacher, applied, search.position + 1, is_last ? event->revision : 0);
 }
 
-/* Marks the lanes of the batch dirty. Wake-ups are held back until several lanes are marked and the locks of
- * their outlets are free, so that woken threads do not block. */
-static void wake_lanes(struct vd_cacher *cacher)
+/* Marks the subscriptions of the batch dirty. Wake-ups are held back until several subscriptions are marked
+ * and the locks of their delivery workers are free, so that woken threads do not block. */
+static void wake_subscriptions(struct vd_cacher *cacher)
 {
 	vdi_actor_calls_hold();
-	for (size_t count = 1; cacher->batch_lanes; count++) {
-		struct vdi_lane *lane = cacher->batch_lanes;
+	for (size_t count = 1; cacher->batch_subscriptions; count++) {
+		struct vdi_subscription *subscription = cacher->batch_subscriptions;
 
-		cacher->batch_lanes = lane->batch_next;
-		lane->in_batch = false;
-		vdi_outlet_post_dirty(lane, lane->batch_from);
-		if (count % LANES_TOGETHER == 0) {
+		cacher->batch_subscriptions = subscription->batch_next;
+		subscription->in_batch = false;
+		vdi_delivery_worker_post_dirty(subscription, subscription->batch_from);
+		if (count % SUBSCRIPTIONS_TOGETHER == 0) {
 			vdi_actor_calls_release();
 			vdi_actor_calls_hold();
 		}
@@ -197,7 +199,7 @@ void vdi_dispatch_events(struct vd_cacher *cacher, struct vdi_applied *applied)
 		cacher->recent.last = vd_env_now(cacher->env);
 		vdi_metric_add(cacher->metrics.events_dispatched, applied->made_count);
 	}
-	wake_lanes(cacher);
+	wake_subscriptions(cacher);
 }
 
 vd_mono vdi_dispatch_retire_frames(struct vd_cacher *cacher)
@@ -265,45 +267,46 @@ static vd_status get_group(struct vd_cacher *cacher, struct vdi_predicate *predi
 
 static void drop_group_if_unused(struct vd_cacher *cacher, struct vdi_watch_group *group)
 {
-	if (group->lane.watcher_count == 0 && group->lane.group_next == NULL)
+	if (group->subscription.watcher_count == 0 && group->subscription.group_next == NULL)
 		vdi_watch_index_remove(&cacher->watcher_index, group);
 }
 
-static vd_status get_lane(struct vd_cacher *cacher, struct vdi_watch_group *group, struct vdi_outlet *outlet,
-			  struct vdi_lane **ret_lane)
+static vd_status get_subscription(struct vd_cacher *cacher, struct vdi_watch_group *group,
+				  struct vdi_delivery_worker *worker,
+				  struct vdi_subscription   **ret_subscription)
 {
-	struct vdi_lane *lane = &group->lane;
+	struct vdi_subscription *subscription = &group->subscription;
 
-	while (lane && (lane->watcher_count == 0 || lane->outlet != outlet))
-		lane = lane->group_next;
-	if (lane == NULL) {
-		VDI_TRY(vdi_lane_new(group, outlet, &lane));
-		lane->position = atomic_load(&cacher->watch_cache.matched_position);
-		lane->taken_events = group->matched_events;
-		lane->taken_bytes = group->matched_bytes;
-		if (lane != &group->lane) {
-			lane->group_next = group->lane.group_next;
-			group->lane.group_next = lane;
+	while (subscription && (subscription->watcher_count == 0 || subscription->worker != worker))
+		subscription = subscription->group_next;
+	if (subscription == NULL) {
+		VDI_TRY(vdi_subscription_new(group, worker, &subscription));
+		subscription->position = atomic_load(&cacher->watch_cache.matched_position);
+		subscription->taken_events = group->matched_events;
+		subscription->taken_bytes = group->matched_bytes;
+		if (subscription != &group->subscription) {
+			subscription->group_next = group->subscription.group_next;
+			group->subscription.group_next = subscription;
 		}
 	}
-	*ret_lane = lane;
+	*ret_subscription = subscription;
 	return VD_OK;
 }
 
-static void drop_lane_if_unused(struct vd_cacher *cacher, struct vdi_lane *lane)
+static void drop_subscription_if_unused(struct vd_cacher *cacher, struct vdi_subscription *subscription)
 {
-	struct vdi_watch_group *group = lane->group;
-	struct vdi_lane	      **place = &group->lane.group_next;
+	struct vdi_watch_group	 *group = subscription->group;
+	struct vdi_subscription **place = &group->subscription.group_next;
 
-	if (lane->watcher_count)
+	if (subscription->watcher_count)
 		return;
-	if (lane != &group->lane) {
-		while (*place != lane)
+	if (subscription != &group->subscription) {
+		while (*place != subscription)
 			place = &(*place)->group_next;
-		*place = lane->group_next;
+		*place = subscription->group_next;
 	}
 	drop_group_if_unused(cacher, group);
-	vdi_lane_unref(lane);
+	vdi_subscription_unref(subscription);
 }
 
 /* Returns true if the watch begins with the initial state. */
@@ -329,7 +332,7 @@ static vd_status begin_with_state(struct vd_cacher *cacher, struct vd_watcher *w
 			   vdi_predicate_namespace(predicate), vdi_predicate_name(predicate), buffer, &scope,
 			   &single))
 		scope = (struct vd_bytes) { "\0", 1 };
-	initial->predicate = vdi_watch_group_predicate(watcher->lane->group);
+	initial->predicate = vdi_watch_group_predicate(watcher->subscription->group);
 	initial->end_bookmark = start->send_initial_events == VD_TRUE && watcher->allow_bookmarks;
 	vdi_lock_acquire(&cacher->watch_cache.lock);
 	initial->revision = vdi_watch_cache_revision(&cacher->watch_cache);
@@ -365,7 +368,7 @@ static vd_status begin(struct vd_cacher *cacher, struct vd_watcher *watcher,
 		       const struct vdi_watch_start *start, struct vdi_initial **ret_initial,
 		       struct vd_error *reterr)
 {
-	struct vdi_watch_group *group = watcher->lane->group;
+	struct vdi_watch_group *group = watcher->subscription->group;
 	vd_rev revision = start->revision == VD_REVISION_UNSET ? start->required : start->revision;
 
 	/* Only this actor changes these. */
@@ -384,10 +387,10 @@ static vd_status enter(struct vd_cacher *cacher, struct vd_watcher *watcher,
 		       const struct vdi_watch_start *start, struct vdi_initial **ret_initial,
 		       struct vd_error *reterr)
 {
-	struct vdi_watch_group *group;
-	struct vdi_lane	       *lane;
-	uint64_t		generation;
-	vd_status		status;
+	struct vdi_watch_group	*group;
+	struct vdi_subscription *subscription;
+	uint64_t		 generation;
+	vd_status		 status;
 
 	if (start->status != VD_OK)
 		return start->status;
@@ -396,18 +399,18 @@ static vd_status enter(struct vd_cacher *cacher, struct vd_watcher *watcher,
 	    (uint32_t) generation != watcher->generation)
 		return VD_CLOSED;
 	VDI_TRY(get_group(cacher, start->predicate, &group));
-	status = get_lane(cacher, group, watcher->outlet, &lane);
+	status = get_subscription(cacher, group, watcher->worker, &subscription);
 	if (status != VD_OK) {
 		drop_group_if_unused(cacher, group);
 		return status;
 	}
 	status = vdi_watch_scopes_enter(&cacher->watch_scopes, vdi_watch_group_predicate(group));
 	if (status != VD_OK) {
-		drop_lane_if_unused(cacher, lane);
+		drop_subscription_if_unused(cacher, subscription);
 		return status;
 	}
-	watcher->lane = vdi_lane_ref(lane);
-	lane->watcher_count++;
+	watcher->subscription = vdi_subscription_ref(subscription);
+	subscription->watcher_count++;
 	if (start->predicate->has_shards)
 		vdi_metric_add(cacher->metrics.sharded_watches, 1);
 	return begin(cacher, watcher, start, ret_initial, reterr);
@@ -435,15 +438,17 @@ static void register_watcher(struct vd_cacher *cacher, struct vd_watcher *watche
 	if (watcher->deadline.ns != INT64_MAX || (watcher->allow_bookmarks && status == VD_OK))
 		vdi_bookmark_add(&cacher->bookmarks, watcher);
 	vdi_watch_start_free(start);
-	(void) vdi_outlet_post(watcher, VDI_MESSAGE_JOIN); /* not detached, because it has not joined */
-	/* The user has closed the watch and will not pull again, so this thread runs the outlet to end it. */
-	if (watcher->outlet->kind == VDI_OUTLET_PULLED && atomic_load(&watcher->is_closing)) {
-		struct vdi_outlet *outlet = vdi_outlet_ref(watcher->outlet);
-		bool		   more = true;
+	/* not detached, because it has not joined */
+	(void) vdi_delivery_worker_post(watcher, VDI_MESSAGE_JOIN);
+	/* The user has closed the watch and will not pull again, so this thread runs the delivery worker to
+	 * end it. */
+	if (watcher->worker->kind == VDI_DELIVERY_WORKER_PULLED && atomic_load(&watcher->is_closing)) {
+		struct vdi_delivery_worker *worker = vdi_delivery_worker_ref(watcher->worker);
+		bool			    more = true;
 
-		while (more && vdi_outlet_try_run(outlet, &more))
+		while (more && vdi_delivery_worker_try_run(worker, &more))
 			;
-		vdi_outlet_unref(outlet);
+		vdi_delivery_worker_unref(worker);
 	}
 }
 
@@ -474,29 +479,29 @@ void vdi_dispatch_left(struct vd_cacher *cacher)
 	cacher->watchers.left = NULL;
 	vdi_lock_release(&cacher->watchers.lock);
 	while (watcher) {
-		struct vd_watcher *next = watcher->queue_next;
-		struct vdi_outlet *outlet = watcher->outlet;
+		struct vd_watcher	   *next = watcher->queue_next;
+		struct vdi_delivery_worker *worker = watcher->worker;
 
 		vdi_bookmark_remove(&cacher->bookmarks, watcher);
-		if (watcher->lane) {
-			watcher->lane->watcher_count--;
+		if (watcher->subscription) {
+			watcher->subscription->watcher_count--;
 			vdi_watch_scopes_leave(&cacher->watch_scopes,
-					       vdi_watch_group_predicate(watcher->lane->group));
-			if (vdi_watch_group_predicate(watcher->lane->group)->has_shards)
+					       vdi_watch_group_predicate(watcher->subscription->group));
+			if (vdi_watch_group_predicate(watcher->subscription->group)->has_shards)
 				vdi_metric_subtract(cacher->metrics.sharded_watches, 1);
-			drop_lane_if_unused(cacher, watcher->lane);
+			drop_subscription_if_unused(cacher, watcher->subscription);
 		}
 		vdi_lock_acquire(&cacher->watchers.lock);
 		cacher->watchers.count--;
-		if (outlet->kind == VDI_OUTLET_PULLED) {
-			*outlet->place = outlet->next;
-			if (outlet->next)
-				outlet->next->place = outlet->place;
+		if (worker->kind == VDI_DELIVERY_WORKER_PULLED) {
+			*worker->place = worker->next;
+			if (worker->next)
+				worker->next->place = worker->place;
 		}
 		vdi_lock_release(&cacher->watchers.lock);
-		/* The outlet is not run again; pending posts would keep references to it. */
-		if (outlet->kind == VDI_OUTLET_PULLED)
-			vdi_outlet_shut(outlet);
+		/* The delivery worker is not run again; pending posts would keep references to it. */
+		if (worker->kind == VDI_DELIVERY_WORKER_PULLED)
+			vdi_delivery_worker_shut(worker);
 		vdi_watcher_finish(watcher, VDI_FINISHED_CACHER);
 		watcher = next;
 	}
@@ -510,10 +515,10 @@ void vdi_dispatch_end_all(struct vd_cacher *cacher)
 	generation = (uint32_t) cacher->ready.generation;
 	vdi_lock_release(&cacher->ready.lock);
 	vdi_lock_acquire(&cacher->watchers.lock);
-	for (struct vdi_outlet *outlet = cacher->watchers.outlets; outlet; outlet = outlet->next)
-		vdi_outlet_post_end(outlet, generation);
-	for (struct vdi_outlet *outlet = cacher->watchers.pulled; outlet; outlet = outlet->next)
-		vdi_outlet_post_end(outlet, generation);
-	vdi_outlet_post_end(cacher->watchers.inline_outlet, generation);
+	for (struct vdi_delivery_worker *worker = cacher->watchers.workers; worker; worker = worker->next)
+		vdi_delivery_worker_post_end(worker, generation);
+	for (struct vdi_delivery_worker *worker = cacher->watchers.pulled; worker; worker = worker->next)
+		vdi_delivery_worker_post_end(worker, generation);
+	vdi_delivery_worker_post_end(cacher->watchers.inline_worker, generation);
 	vdi_lock_release(&cacher->watchers.lock);
 }

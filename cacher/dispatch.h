@@ -2,8 +2,8 @@
  * the cacher's actor.
  *
  * An event costs the index lookups of its own keys, one evaluation per candidate group and 8 bytes per match.
- * The lanes of matching groups are marked dirty, and each outlet is woken once per batch. The cost does not
- * depend on how fast watchers take events.
+ * The subscriptions of matching groups are marked dirty, and each delivery worker is woken once per batch.
+ * The cost does not depend on how fast watchers take events.
  */
 #ifndef VDI_DISPATCH_H
 #define VDI_DISPATCH_H
@@ -19,7 +19,7 @@ struct vdi_group_match {
 void vdi_dispatch_events(struct vd_cacher *cacher, struct vdi_applied *applied);
 /* Registers the watchers queued by vd_cacher_watch. */
 void vdi_dispatch_opening(struct vd_cacher *cacher);
-/* Removes the watchers that have left their outlets. */
+/* Removes the watchers that have left their delivery workers. */
 void vdi_dispatch_left(struct vd_cacher *cacher);
 /* Ends all watchers with VD_CLOSED, because a new generation begins or the cacher stops. */
 void vdi_dispatch_end_all(struct vd_cacher *cacher);

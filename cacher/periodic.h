@@ -10,7 +10,7 @@
 #include "btree.h"
 #include "storage.h"
 
-enum vdi_consistency_verdict {
+enum vdi_consistency_result {
 	VDI_CONSISTENCY_NONE,
 	VDI_CONSISTENCY_SUCCESS,
 	VDI_CONSISTENCY_FAILURE,
@@ -19,13 +19,13 @@ enum vdi_consistency_verdict {
 
 struct vdi_consistency {
 	/* The cacher's actor. */
-	vd_mono			     due; /* VD_NEVER: disabled, or running */
-	bool			     is_running;
-	uint64_t		     counts[4]; /* by verdict */
-	vd_mono			     checked;	/* time of the last verdict */
-	enum vdi_consistency_verdict verdict;
-	vd_rev			     verdict_revision;
-	uint64_t		     verdict_digest; /* digest of the cache */
+	vd_mono			    due; /* VD_NEVER: disabled, or running */
+	bool			    is_running;
+	uint64_t		    counts[4]; /* by result */
+	vd_mono			    checked;   /* time of the last result */
+	enum vdi_consistency_result result;
+	vd_rev			    result_revision;
+	uint64_t		    result_digest; /* digest of the cache */
 
 	/* The running check. The store call owns these from its start until `answered`, otherwise the
 	 * actor. */

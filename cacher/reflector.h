@@ -46,7 +46,7 @@ struct vdi_reflector {
 	struct vdi_btree	    pending;
 	vd_rev			    pending_revision;
 	int64_t			    pending_bytes;   /* serialized size of the objects; -1: unknown */
-	vd_mono			    backfill_ask_at; /* next progress request */
+	vd_mono			    backfill_ask_at; /* next progress request; 0: at once */
 	vd_mono			    backfill_due;
 
 	vd_mono	 retry_at;

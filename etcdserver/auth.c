@@ -177,8 +177,6 @@ enum vd_etcd_code vdi_auth_find_user(struct vdi_serve_call *call, struct vdi_aut
 	struct vd_bytes	 text;
 
 	ret_user->is_given = false;
-	ret_user->name_size = 0;
-	ret_user->revision = 0;
 	if (!vdi_auth_is_enabled(auth))
 		return VD_ETCD_OTHER; /* a token is ignored while authentication is disabled */
 	if (call->ops->metadata(call, "token", &text) || call->ops->metadata(call, "authorization", &text)) {
@@ -283,7 +281,7 @@ enum vd_etcd_code vdi_auth_check_lease(struct vdi_auth *auth, const struct vdi_a
 	/* Denied unless the store calls back before it returns, as the embedded store does. */
 	struct lease_check lease = { auth, user, write, VD_ETCD_PERMISSION_DENIED };
 
-	if (!vdi_auth_is_enabled(auth) || vdi_auth_check_admin(auth, user) == VD_ETCD_OTHER)
+	if (vdi_auth_check_admin(auth, user) == VD_ETCD_OTHER) /* also while authentication is disabled */
 		return VD_ETCD_OTHER;
 	if (vd_store_lease_time_to_live(auth->server->store, id, true, check_lease_keys, &lease) != VD_OK)
 		return VD_ETCD_PERMISSION_DENIED;

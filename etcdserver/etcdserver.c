@@ -10,8 +10,8 @@
 #include "serve_metrics.h"
 #include "serve_state.h"
 #include "serve_watches.h"
-#include "wait.h"
 #include "utf8.h"
+#include "wait.h"
 
 /* ---- Methods ---- */
 
@@ -62,6 +62,13 @@ static void finish_unknown(struct vdi_serve_call *call, const char *path)
 
 /* ---- Calls ---- */
 
+static bool is_message(struct vd_bytes bytes)
+{
+	int64_t number;
+
+	return vdi_wire_read_number(bytes, &number, NULL);
+}
+
 static void unary_message(struct vdi_serve_call *call, struct vdi_rpc_message *message)
 {
 	if (call->has_request) {
@@ -76,7 +83,10 @@ static void unary_message(struct vdi_serve_call *call, struct vdi_rpc_message *m
 	}
 	call->request = *message;
 	*message = (struct vdi_rpc_message) { 0 };
-	call->method->begin(call, call->request.bytes);
+	if (call->method->ignores_request && !is_message(call->request.bytes))
+		vdi_serve_fail_malformed(call);
+	else
+		call->method->begin(call, call->request.bytes);
 }
 
 void vdi_etcdserver_accept(struct vdi_etcdserver *server, struct vdi_serve_call *call, const char *method)

@@ -172,6 +172,7 @@ struct vdi_serve_method {
 	/* UNARY (and server streams): called with the only request, borrowed until the call is freed. STREAM:
 	 * called by accept with empty bytes, sets on_message. */
 	void (*begin)(struct vdi_serve_call *call, struct vd_bytes request);
+	bool ignores_request; /* begin does not read it; it must still be a message */
 };
 
 struct vdi_serve_call *vdi_serve_call_ref(struct vdi_serve_call *call);

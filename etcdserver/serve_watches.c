@@ -50,14 +50,12 @@ vd_status vdi_serve_watches_new(struct vdi_etcdserver *server, struct vdi_serve_
 	return VD_OK;
 }
 
-static void drop_frame(struct kept_frame *kept)
+static void drop_frame(const struct kept_frame *kept)
 {
 	for (size_t i = 0; i < kept->count; i++)
 		vd_kv_unref(kept->kvs[i]);
-	kept->count = 0;
 	vdi_free(kept->kvs);
-	kept->kvs = NULL;
-	kept->blob = vdi_rpc_blob_unref(kept->blob);
+	vdi_rpc_blob_unref(kept->blob);
 }
 
 struct vdi_serve_watches *vdi_serve_watches_free(struct vdi_serve_watches *watches)

@@ -2,11 +2,11 @@
  *
  * 	example-controller-test FOLDER-OF-LOGS
  *
- * The controller keeps the config map default/pods-per-node true: for every node, how many pods are on it. It
- * watches pods as programs do that were written by hand: a table of what it saw, changed by every event. When
- * its watch has expired it watches again from the present state, and there is the planted bug: it forgets to
- * empty its table first. A pod that went while it was away is counted for ever. No ordinary run shows that; a
- * rehearsal with compactions does, under some seed, and the same seed shows it again as often as you like. */
+ * The controller maintains the config map default/pods-per-node: the number of pods on every node. It watches
+ * pods without an informer: a table of pods, changed by every event. When its watch has expired, it starts a
+ * new watch with the present state. Here is the planted bug: it does not empty its table first, so a pod that
+ * was deleted while the watch was down is counted for ever. An ordinary run does not show that. A simulation
+ * with compactions does, under some seed, and the same seed shows it every time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ struct controller {
 	bool		     is_fixed;
 
 	vd_rev seen;	 /* of the last event; 0: starts with the present state */
-	bool   ended;	 /* the watch is over */
+	bool   ended;	 /* the watch has ended */
 	bool   is_dirty; /* the table has changed since it was written */
 	bool   is_writing;
 	size_t count;
@@ -80,7 +80,7 @@ static void count_event(struct controller *controller, const struct vd_watch_eve
 	controller->is_dirty = true;
 }
 
-/* Events, on the cacher's actor; the simulator has one thread. */
+/* Receives events, on the cacher's actor; the simulator has one thread. */
 static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct controller *controller = arg;
@@ -129,7 +129,7 @@ static void written(void *arg, vd_status status, const struct vd_txn_result *res
 	(void) result;
 	(void) error;
 	controller->is_writing = false;
-	if (status != VD_OK) { /* refused, or the answer was lost: once more, a little later */
+	if (status != VD_OK) { /* refused, or the answer was lost: try again a little later */
 		controller->is_dirty = true;
 		vd_actor_set_timer(controller->actor, vd_mono_add(vd_env_now(controller->env), VD_MS(200)));
 	} else {
@@ -172,14 +172,14 @@ static void run(void *arg)
 		write_result(controller);
 }
 
-static void start_controller(struct controller *controller, struct vd_rehearsal *rehearsal,
+static void start_controller(struct controller *controller, struct vd_simulation *simulation,
 			     struct vd_cacher *pods, bool is_fixed)
 {
 	struct vd_actor_options actor = { .name = "controller", .run = run, .arg = controller };
 
 	memset(controller, 0, sizeof *controller);
-	controller->env = vd_rehearsal_env(rehearsal);
-	controller->store = vd_rehearsal_store(rehearsal);
+	controller->env = vd_simulation_env(simulation);
+	controller->store = vd_simulation_store(simulation);
 	controller->pods = pods;
 	controller->is_fixed = is_fixed;
 	assert_int_equal(vd_actor_new(controller->env, &actor, &controller->actor), VD_OK);
@@ -196,54 +196,54 @@ static bool is_true(void *arg)
 	return *(bool *) arg;
 }
 
-static void stop_controller(struct controller *controller, struct vd_rehearsal *rehearsal)
+static void stop_controller(struct controller *controller, struct vd_simulation *simulation)
 {
 	bool closed = false;
 
 	vd_watcher_close(controller->watcher, NULL, NULL);
 	vd_actor_close(controller->actor, on_closed, &closed);
-	assert_true(vd_rehearsal_until(rehearsal, is_true, &closed, VD_SECONDS(60)));
+	assert_true(vd_simulation_until(simulation, is_true, &closed, VD_SECONDS(60)));
 }
 
 /* ---- The test ---- */
 
 static const char *folder;
 
-/* What the truth is at the end of the log, whatever the controller thinks. */
+/* The correct result at the end of the log. */
 static const char right_answer[] = "{\"node-1\":\"3\",\"node-2\":\"0\",\"node-3\":\"3\"}";
 
-/* NULL: everything held. Else what did not, good until the next call. */
-static const char *rehearse(uint64_t seed, bool is_fixed)
+/* Returns NULL if all expectations held; otherwise the one that failed, valid until the next call. */
+static const char *simulate(uint64_t seed, bool is_fixed)
 {
-	static char		    sentence[1024];
-	struct vd_rehearsal_options options = VD_REHEARSAL_OPTIONS_INIT;
-	struct vd_watch_options	    all = VD_WATCH_OPTIONS_INIT;
-	struct vd_rehearsal	   *rehearsal = NULL;
-	struct vd_cacher	   *pods = NULL;
-	struct vd_error		    error = { 0 };
-	struct controller	    controller;
-	char			    path[1024];
-	unsigned		    witness;
-	const char		   *failure;
+	static char		     sentence[1024];
+	struct vd_simulation_options options = VD_SIMULATION_OPTIONS_INIT;
+	struct vd_watch_options	     all = VD_WATCH_OPTIONS_INIT;
+	struct vd_simulation	    *simulation = NULL;
+	struct vd_cacher	    *pods = NULL;
+	struct vd_error		     error = { 0 };
+	struct controller	     controller;
+	char			     path[1024];
+	unsigned		     witness;
+	const char		    *failure;
 
 	snprintf(path, sizeof path, "%s/node-failure.ndjson.zst", folder);
 	options.path = path;
 	options.seed = seed;
 	options.faults = "compact=0.02,disconnect=0.05,delay=200ms,refuse=0.02,lose=0.02";
-	assert_int_equal(vd_rehearsal_open(&options, &rehearsal, &error), VD_OK);
-	assert_int_equal(vd_rehearsal_cacher(rehearsal, "/registry/pods/", false, &pods, &error), VD_OK);
-	assert_int_equal(vd_rehearsal_watch(rehearsal, pods, &all, &witness, &error), VD_OK);
-	start_controller(&controller, rehearsal, pods, is_fixed);
+	assert_int_equal(vd_simulation_open(&options, &simulation, &error), VD_OK);
+	assert_int_equal(vd_simulation_cacher(simulation, "/registry/pods/", false, &pods, &error), VD_OK);
+	assert_int_equal(vd_simulation_watch(simulation, pods, &all, &witness, &error), VD_OK);
+	start_controller(&controller, simulation, pods, is_fixed);
 
-	assert_int_equal(vd_rehearsal_run(rehearsal, VD_PLAYER_END, &error), VD_OK);
-	vd_rehearsal_expect_member(rehearsal, RESULT_KEY, ".data", right_answer);
-	vd_rehearsal_expect_count(rehearsal, "/registry/pods/", 6);
-	vd_rehearsal_expect_no_violation(rehearsal);
+	assert_int_equal(vd_simulation_run(simulation, VD_PLAYER_END, &error), VD_OK);
+	vd_simulation_expect_member(simulation, RESULT_KEY, ".data", right_answer);
+	vd_simulation_expect_count(simulation, "/registry/pods/", 6);
+	vd_simulation_expect_no_violation(simulation);
 
-	failure = vd_rehearsal_failure(rehearsal);
+	failure = vd_simulation_failure(simulation);
 	snprintf(sentence, sizeof sentence, "%s", failure ? failure : "");
-	stop_controller(&controller, rehearsal);
-	vd_rehearsal_close(rehearsal);
+	stop_controller(&controller, simulation);
+	vd_simulation_close(simulation);
 	return failure ? sentence : NULL;
 }
 
@@ -251,7 +251,7 @@ static void the_fixed_controller_is_right_under_every_seed(void **state)
 {
 	(void) state;
 	for (uint64_t seed = 0; seed < RUNS; seed++) {
-		const char *failure = rehearse(seed, true);
+		const char *failure = simulate(seed, true);
 
 		if (failure)
 			fail_msg("seed %llu: %s", (unsigned long long) seed, failure);
@@ -265,16 +265,16 @@ static void the_planted_bug_shows_and_its_seed_shows_it_again(void **state)
 	uint64_t    seed = 0;
 
 	(void) state;
-	while (seed < RUNS && (failure = rehearse(seed, false)) == NULL)
+	while (seed < RUNS && (failure = simulate(seed, false)) == NULL)
 		seed++;
 	if (failure == NULL)
 		fail_msg("no seed below %d shows the bug", RUNS);
 	snprintf(first, sizeof first, "%s", failure);
 	print_message("seed %llu: %s\n", (unsigned long long) seed, first);
-	failure = rehearse(seed, false);
+	failure = simulate(seed, false);
 	assert_non_null(failure);
 	assert_string_equal(failure, first);
-	assert_null(rehearse(seed, true));
+	assert_null(simulate(seed, true));
 }
 
 int main(int argc, char **argv)

@@ -41,16 +41,16 @@ int main(void)
 		fprintf(stderr, "vedette: %s\n", error.message);
 		return 1;
 	}
-	/* every change after it, and not first the state of the moment when the watch begins */
+	/* deliver every later change, without the present state first */
 	watch_options.revision = vd_cacher_revision(cacher);
 	if (vd_cacher_watch(cacher, &watch_options, NULL, &watcher, &error) != VD_OK) {
 		fprintf(stderr, "vedette: %s\n", error.message);
 		return 1;
 	}
 	put(cacher, "one", "web", 1);
-	put(cacher, "two", "db", 2);  /* not ours */
+	put(cacher, "two", "db", 2);  /* does not match */
 	put(cacher, "one", "web", 3); /* changed */
-	put(cacher, "one", "db", 4);  /* left the selector: DELETED for this watch */
+	put(cacher, "one", "db", 4);  /* no longer matches: DELETED for this watch */
 	for (int seen = 0; seen < 3 && vd_watcher_wait(watcher, VD_SECONDS(5)) == VD_OK;)
 		for (; vd_watcher_next(watcher, &event) == VD_OK; seen++)
 			printf("%-8s %.*s at revision %lld\n", vd_watch_type_name(event.type),

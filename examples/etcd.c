@@ -1,17 +1,16 @@
-/* A program for any etcd, over vedette/etcd.h alone: puts two keys, reads them as a range, and watches the
- * changes that follow.
+/* A program for any etcd that uses vedette/etcd.h only: puts two keys, reads them as a range, and watches the
+ * subsequent changes.
  *
  * 	example-etcd http://127.0.0.1:2379
  *
- * The client never blocks: calls answer through callbacks on its own thread, watches say when there is
- * something to read. A program with an event loop would hand both over to it; this one has nothing else to
- * do, and waits. */
+ * The client never blocks: calls complete through callbacks on its own thread, and watches signal when there
+ * is something to read. A program with an event loop would pass both to it; this one just waits. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <vedette/etcd.h>
 
-/* What the callbacks tell the main thread. */
+/* Notification of the main thread by the callbacks. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t  told = PTHREAD_COND_INITIALIZER;
 static bool	       is_told;

@@ -1,5 +1,4 @@
-/* An informer: callbacks with the old and the new object, for everything that is and everything that
- * changes. */
+/* An informer: callbacks with the old and the new object, for all existing objects and all changes. */
 #include <semaphore.h>
 #include <stdio.h>
 #include <vedette/vedette.h>

@@ -219,8 +219,6 @@ static bool collect(struct vdi_watchchan *watchchan)
 
 static bool fill(struct vdi_watchchan *watchchan)
 {
-	if (watchchan->done)
-		return false;
 	if (vdi_slots_full(watchchan)) {
 		watchchan->raw_full++;
 		return false;

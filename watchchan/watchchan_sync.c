@@ -50,7 +50,7 @@ static void on_read(void *arg, vd_status status, const struct vd_range_result *r
 	watchchan->read_status = status;
 	if (status != VD_OK && error)
 		watchchan->read_error = *error;
-	watchchan->read_revision = status == VD_OK ? result->revision : 0;
+	watchchan->read_revision = status == VD_OK ? result->store_revision : 0;
 	watchchan->read_kvs = kvs;
 	watchchan->read_count = kvs ? result->kv_count : 0;
 	watchchan->read_more = status == VD_OK && result->more;
@@ -259,7 +259,6 @@ void vdi_watchchan_sync_close(struct vdi_watchchan *watchchan)
 {
 	vd_store_stream_close(watchchan->stream);
 	watchchan->stream = NULL;
-	watchchan->has_part = false;
 }
 
 /* Takes the next part of the range stream; false if there is none yet, or if the stream failed. */
@@ -271,7 +270,7 @@ static bool next_part(struct vdi_watchchan *watchchan, bool *ret_moved)
 	if (status == VD_OK) {
 		watchchan->has_part = true;
 		watchchan->page_next = 0;
-		watchchan->base_revision = watchchan->part.range.revision;
+		watchchan->base_revision = watchchan->part.read_revision;
 		return true;
 	}
 	if (status == VD_AGAIN)
@@ -307,19 +306,19 @@ static void end_stream(struct vdi_watchchan *watchchan, bool more)
 
 static bool sync_streamed(struct vdi_watchchan *watchchan)
 {
-	const struct vd_range_result *range = &watchchan->part.range;
-	bool			      moved = false;
+	const struct vd_store_part *part = &watchchan->part;
+	bool			    moved = false;
 
 	if (!watchchan->has_part && !next_part(watchchan, &moved))
 		return moved;
-	while (watchchan->page_next < range->kv_count && !vdi_slots_full(watchchan))
-		push_initial(watchchan, range->kvs[watchchan->page_next++]);
+	while (watchchan->page_next < part->kv_count && !vdi_slots_full(watchchan))
+		push_initial(watchchan, part->kvs[watchchan->page_next++]);
 	/* Keep a slot for the end bookmark. */
-	if (watchchan->page_next == range->kv_count && !vdi_slots_full(watchchan)) {
+	if (watchchan->page_next == part->kv_count && !vdi_slots_full(watchchan)) {
 		watchchan->has_part = false;
 		watchchan->page_next = 0;
-		if (watchchan->part.last)
-			end_stream(watchchan, range->more);
+		if (part->last)
+			end_stream(watchchan, part->more);
 	}
 	return true;
 }

@@ -2,18 +2,16 @@
  *
  * If the socket is full, OpenSSL requires the same record to be offered again, whole. Callers may return with
  * fewer bytes, so the link keeps a copy of the record and reports it as sent; nothing else is sent before it.
- * Sessions are not resumed: clients keep their connections, and a ticket must not outlive a revoked CA.
  */
 #include "tls.h"
 
 #include <errno.h>
-#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 
-#include "tls_socket.h"
+#include "tls_stream.h"
 
 #define RECORD 16384
 
@@ -22,11 +20,9 @@ struct vdi_tls {
 };
 
 struct vdi_tls_link {
-	SSL   *ssl;
-	char  *held; /* record that the socket did not take */
-	size_t held_size;
-	bool   is_up;
-	bool   is_broken;
+	struct vdi_tls_stream stream;
+	char		     *held; /* record that the socket did not take */
+	size_t		      held_size;
 };
 
 /* ---- Contexts ---- */
@@ -54,14 +50,12 @@ static int accept_any(int is_fine, X509_STORE_CTX *store)
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *size,
 			   const unsigned char *offered, unsigned offered_size, void *arg)
 {
-	static const unsigned char ours[] = "\x08http/1.1";
+	static const struct vd_bytes ours = { "\x08http/1.1", 9 };
 
 	(void) ssl;
 	(void) arg;
-	return SSL_select_next_proto((unsigned char **) (uintptr_t) out, size, ours, sizeof ours - 1, offered,
-				     offered_size) == OPENSSL_NPN_NEGOTIATED ?
-		       SSL_TLSEXT_ERR_OK :
-		       SSL_TLSEXT_ERR_NOACK;
+	return vdi_tls_select_protocol(ours, out, size, offered, offered_size) ? SSL_TLSEXT_ERR_OK :
+										 SSL_TLSEXT_ERR_NOACK;
 }
 
 static vd_status load_clients(SSL_CTX *context, const char *path, struct vd_error *reterr)
@@ -79,16 +73,6 @@ static vd_status load_clients(SSL_CTX *context, const char *path, struct vd_erro
 static vd_status configure(SSL_CTX *context, const char *cert_path, const char *key_path,
 			   const char *client_ca_path, struct vd_error *reterr)
 {
-	(void) SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-	(void) SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET |
-						    SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
-						    SSL_OP_IGNORE_UNEXPECTED_EOF);
-	(void) SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-	(void) SSL_CTX_set_num_tickets(context, 0);
-	(void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-						 SSL_MODE_RELEASE_BUFFERS);
-	(void) SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20");
-	SSL_CTX_set_default_passwd_cb(context, vdi_tls_no_passphrase);
 	SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
 	if (SSL_CTX_use_certificate_chain_file(context, cert_path) != 1)
 		return vd_error_set(reterr, VD_INVALID, "%s: %s", cert_path, reason());
@@ -107,7 +91,7 @@ vd_status vdi_tls_new(const char *cert_path, const char *key_path, const char *c
 	vd_status	status = VD_NOMEM;
 
 	ERR_clear_error();
-	if (tls && (tls->context = SSL_CTX_new(TLS_server_method())) != NULL && vdi_tls_socket_prepare())
+	if (tls && (tls->context = vdi_tls_context_new(true)) != NULL)
 		status = configure(tls->context, cert_path, key_path, client_ca_path, reterr);
 	else
 		(void) vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
@@ -133,27 +117,20 @@ struct vdi_tls *vdi_tls_free(struct vdi_tls *tls)
 vd_status vdi_tls_link_new(struct vdi_tls *tls, int fd, struct vdi_tls_link **ret_link)
 {
 	struct vdi_tls_link *link = VDI_NEW(struct vdi_tls_link);
-	BIO		    *bio = NULL;
+	vd_status	     status = link ? vdi_tls_stream_init(&link->stream, tls->context, fd) : VD_NOMEM;
 
-	if (link == NULL)
-		return VD_NOMEM;
-	link->ssl = SSL_new(tls->context);
-	if (link->ssl == NULL || (bio = vdi_tls_socket_new(fd)) == NULL) {
-		ERR_clear_error();
-		(void) vdi_tls_link_free(link);
-		return VD_NOMEM;
-	}
-	SSL_set_bio(link->ssl, bio, bio);
-	SSL_set_accept_state(link->ssl);
-	*ret_link = link;
-	return VD_OK;
+	if (status == VD_OK)
+		*ret_link = link;
+	else
+		vdi_free(link);
+	return status;
 }
 
 struct vdi_tls_link *vdi_tls_link_free(struct vdi_tls_link *link)
 {
 	if (link == NULL)
 		return NULL;
-	SSL_free(link->ssl);
+	vdi_tls_stream_fini(&link->stream);
 	vdi_free(link->held);
 	vdi_free(link);
 	return NULL;
@@ -161,67 +138,20 @@ struct vdi_tls_link *vdi_tls_link_free(struct vdi_tls_link *link)
 
 vd_status vdi_tls_link_shake(struct vdi_tls_link *link, bool *ret_wants_write)
 {
-	unsigned long code;
-	int	      result, error;
-
-	ERR_clear_error();
-	result = SSL_do_handshake(link->ssl);
-	error = SSL_get_error(link->ssl, result);
-	*ret_wants_write = error == SSL_ERROR_WANT_WRITE;
-	if (result == 1) {
-		link->is_up = true;
-		return VD_OK;
-	}
-	if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
-		return VD_AGAIN;
-	code = ERR_peek_error();
-	ERR_clear_error();
-	link->is_broken = true;
-	return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST ?
-		       VD_BAD_REQUEST :
-		       VD_IO;
+	return vdi_tls_stream_shake(&link->stream, ret_wants_write);
 }
 
 ssize_t vdi_tls_link_receive(struct vdi_tls_link *link, void *buffer, size_t size)
 {
-	size_t got;
-	int    result, error;
-
-	ERR_clear_error();
-	result = SSL_read_ex(link->ssl, buffer, size, &got);
-	if (result == 1)
-		return (ssize_t) got;
-	error = SSL_get_error(link->ssl, result);
-	ERR_clear_error();
-	if (error == SSL_ERROR_ZERO_RETURN)
-		return 0;
-	if (error == SSL_ERROR_WANT_READ) {
-		errno = EAGAIN;
-		return -1;
-	}
-	/* One case is a peer that requests a key update and does not read: OpenSSL must answer first, and
-	 * this thread does not wait for that. */
-	link->is_broken = true;
-	errno = EIO;
-	return -1;
+	return vdi_tls_stream_receive(&link->stream, buffer, size);
 }
 
 /* Writes one record. VD_OK, VD_AGAIN, VD_IO. */
 static vd_status write_record(struct vdi_tls_link *link, const char *data, size_t size)
 {
-	size_t written;
-	int    result, error;
-
-	ERR_clear_error();
-	result = SSL_write_ex(link->ssl, data, size, &written);
-	if (result == 1)
-		return VD_OK;
-	error = SSL_get_error(link->ssl, result);
-	ERR_clear_error();
-	if (error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ)
-		return VD_AGAIN;
-	link->is_broken = true;
-	return VD_IO;
+	return vdi_tls_stream_send(&link->stream, data, size) >= 0 ? VD_OK :
+	       errno == EAGAIN					   ? VD_AGAIN :
+								     VD_IO;
 }
 
 static vd_status flush_held(struct vdi_tls_link *link)
@@ -272,7 +202,7 @@ vd_status vdi_tls_link_send(struct vdi_tls_link *link, const struct iovec *parts
 	size_t offset = 0;
 
 	*ret_sent = 0;
-	if (link->is_broken)
+	if (link->stream.is_broken)
 		return VD_IO;
 	VDI_TRY(flush_held(link));
 	for (;;) {
@@ -286,7 +216,7 @@ vd_status vdi_tls_link_send(struct vdi_tls_link *link, const struct iovec *parts
 		if (status == VD_AGAIN) {
 			link->held = vdi_alloc(size);
 			if (link->held == NULL) {
-				link->is_broken = true;
+				link->stream.is_broken = true;
 				return VD_IO;
 			}
 			memcpy(link->held, data, size);
@@ -301,12 +231,8 @@ vd_status vdi_tls_link_send(struct vdi_tls_link *link, const struct iovec *parts
 
 void vdi_tls_link_end(struct vdi_tls_link *link)
 {
-	if (!link->is_up || link->is_broken || link->held)
-		return;
-	link->is_broken = true; /* send nothing more */
-	ERR_clear_error();
-	(void) SSL_shutdown(link->ssl);
-	ERR_clear_error();
+	if (link->held == NULL)
+		vdi_tls_stream_end(&link->stream);
 }
 
 /* ---- Client certificates ---- */
@@ -321,7 +247,7 @@ static struct vd_bytes text_of(const X509_NAME_ENTRY *entry)
 vd_status vdi_tls_link_identity(const struct vdi_tls_link *link, struct vdi_identity **ret_identity,
 				const char **ret_why)
 {
-	X509		*cert = SSL_get0_peer_certificate(link->ssl);
+	X509		*cert = SSL_get0_peer_certificate(link->stream.ssl);
 	struct vd_bytes	 groups[VDI_IDENTITY_GROUPS_MAX], user = VD_BYTES_NONE;
 	const X509_NAME *subject;
 	size_t		 count = 0;
@@ -331,7 +257,7 @@ vd_status vdi_tls_link_identity(const struct vdi_tls_link *link, struct vdi_iden
 	*ret_why = NULL;
 	if (cert == NULL)
 		return VD_OK;
-	verified = SSL_get_verify_result(link->ssl);
+	verified = SSL_get_verify_result(link->stream.ssl);
 	if (verified != X509_V_OK) {
 		*ret_why = X509_verify_cert_error_string(verified);
 		return VD_OK;

@@ -1,5 +1,5 @@
-/* Returns are a list under a lock; each run of the actor takes all of them, then the timers that are due,
- * then lets the controller look at what it can start. */
+/* Completed operations are a list under a lock. Each run of the actor handles all of them, then the due
+ * timers, and then calls the controller's turn function, which starts new work. */
 #include "control_loop.h"
 
 #include "env.h"

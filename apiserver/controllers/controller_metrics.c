@@ -1,5 +1,4 @@
-/* Counters are read from the controllers when somebody asks, and what was added since the last time is
- * added. */
+/* When metrics are collected, the difference to the counters of the last collection is added. */
 #include "controller_metrics.h"
 
 #include "env.h"

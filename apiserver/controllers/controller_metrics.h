@@ -1,5 +1,5 @@
-/* The metrics of the controllers inside the server: upstream's names for their queues, ours for what they
- * did. */
+/* Metrics of the controllers inside the server: upstream's names for their queues, our own for their
+ * results. */
 #ifndef VDI_CONTROLLER_METRICS_H
 #define VDI_CONTROLLER_METRICS_H
 
@@ -8,12 +8,12 @@
 
 struct vdi_controller_metrics;
 
-/* The controllers outlive it. VD_NOMEM. */
+/* collector and the other controllers must outlive the metrics. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_controller_metrics_new(const struct vd_env		  *env,
 						  struct vdi_garbage_collector	  *collector,
 						  struct vdi_namespace_controller *namespaces,
 						  struct vdi_controller_metrics	 **ret_metrics);
-/* NULL is fine; returns NULL. */
+/* NULL is allowed. Returns NULL. */
 struct vdi_controller_metrics *vdi_controller_metrics_free(struct vdi_controller_metrics *metrics);
 
 #endif

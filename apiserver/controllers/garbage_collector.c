@@ -1,13 +1,14 @@
-/* How: a watch of each kind puts what it sees into a graph of owners; the graph says which objects may need
- * something done; those are looked at, a few at a time.
+/* A watch of each kind adds its objects to a graph of owners. The graph reports which objects may need work;
+ * they are queued, and a few at a time are checked.
  *
- *   kind watches --facts--> owner graph --touched--> queue --actor--> looks (garbage_work.c) --> caches
- *   (own threads, under the graph's lock)              ^                |
- *                                                      `----------------' touched meanwhile, or back-off
+ *   kind watches -> owner graph --touched--> queue --actor--> check (garbage_work.c) --> caches
+ *   (own threads, under the graph's lock)      ^                  |
+ *                                              `------------------' touched meanwhile, or back-off
  *
- * A kind's watch sees changes in order, but different kinds are not in step: a dependent may become known
- * after its owner went. Therefore every new node with owners is looked at once, and looks read; and an owner
- * that waits lets go only after all kinds were searched for dependents in consistent lists.
+ * The watch of one kind sees changes in order, but watches of different kinds are not synchronised: a
+ * dependent may become known after its owner was deleted. Therefore every new node with owners is checked
+ * once, checks read the objects, and an owner that waits for its dependents is released only after a
+ * search of all kinds in consistent lists.
  */
 #include "garbage_collector.h"
 
@@ -19,7 +20,7 @@
 #define LOOK_AGAIN VD_SECONDS(5)
 #define DELAY_FIRST_NS ((int64_t) 50000000)
 #define DELAY_MAX_NS (VD_SECONDS(60).ns)
-#define OWNERS_MAX 1024 /* of one object; the rest is not looked at before these are gone */
+#define OWNERS_MAX 1024 /* owners handled of one object at a time */
 
 /* ---- The queue; under the graph's lock ---- */
 
@@ -45,42 +46,42 @@ static void touched(void *arg, struct vdi_owner_node *node)
 	if (node->state == VDI_OWNER_RUNNING)
 		node->again = true;
 	else if (node->state != VDI_OWNER_QUEUED)
-		enqueue(collector,
-			node); /* one that was delayed: its timer is taken off when it is taken out */
+		enqueue(collector, node); /* a delayed node: its timer is removed when the node is dequeued */
 }
 
-/* ---- What the watches tell ---- */
+/* ---- Events of the watches ---- */
 
 static bool holds(struct vd_bytes text, const char *part)
 {
 	return memmem(text.data, text.size, part, strlen(part)) != NULL;
 }
 
-struct facts {
-	struct vdi_owner_facts	   facts;
-	struct vdi_owner_reference owners[OWNERS_MAX];
+struct owner_parse {
+	struct vdi_owner_attributes attributes;
+	struct vdi_owner_reference  owners[OWNERS_MAX];
 };
 
-static void take_owners(struct facts *facts, struct vdi_tree *tree, const struct vdi_node *list)
+static void take_owners(struct owner_parse *parsed, struct vdi_tree *tree, const struct vdi_node *list)
 {
 	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL;
-	     item && facts->facts.owner_count < OWNERS_MAX; item = item->next) {
+	     item && parsed->attributes.owner_count < OWNERS_MAX; item = item->next) {
 		struct vd_bytes uid = vdi_tree_string_of(vdi_tree_get(tree, item, vd_bytes_of("uid")));
 
-		if (uid.size == 0 || memchr(uid.data, 0, uid.size) || vd_bytes_equal(uid, facts->facts.uid))
+		if (uid.size == 0 || memchr(uid.data, 0, uid.size) ||
+		    vd_bytes_equal(uid, parsed->attributes.uid))
 			continue;
-		facts->owners[facts->facts.owner_count++] = (struct vdi_owner_reference) {
+		parsed->owners[parsed->attributes.owner_count++] = (struct vdi_owner_reference) {
 			.uid = uid,
 			.blocks = vdi_tree_is(vdi_tree_get(tree, item, vd_bytes_of("blockOwnerDeletion")),
 					      VDI_NODE_TRUE)
 		};
 	}
-	facts->facts.owners = facts->owners;
+	parsed->attributes.owners = parsed->owners;
 }
 
-/* VD_NOMEM; metadata that cannot be read has no facts. */
-static vd_status read_facts(struct facts *facts, const struct vdi_garbage_kind *kind,
-			    struct vd_bytes metadata, struct vdi_tree *tree)
+/* Reads the attributes that the graph needs. VD_NOMEM. Metadata that cannot be parsed has none. */
+static vd_status read_attributes(struct owner_parse *parsed, const struct vdi_garbage_kind *kind,
+				 struct vd_bytes metadata, struct vdi_tree *tree)
 {
 	struct vdi_node *root, *finalizers;
 	vd_status	 status;
@@ -90,15 +91,16 @@ static vd_status read_facts(struct facts *facts, const struct vdi_garbage_kind *
 	status = vdi_tree_parse(tree, metadata, &root, NULL);
 	if (status != VD_OK)
 		return status == VD_NOMEM ? VD_NOMEM : VD_OK;
-	take_owners(facts, tree, vdi_tree_get(tree, root, vd_bytes_of("ownerReferences")));
-	facts->facts.is_deleting =
+	take_owners(parsed, tree, vdi_tree_get(tree, root, vd_bytes_of("ownerReferences")));
+	parsed->attributes.is_deleting =
 		vdi_tree_string_of(vdi_tree_get(tree, root, vd_bytes_of("deletionTimestamp"))).size > 0;
-	if (!facts->facts.is_deleting)
+	if (!parsed->attributes.is_deleting)
 		return VD_OK;
 	finalizers = vdi_tree_get(tree, root, vd_bytes_of("finalizers"));
-	facts->facts.waits_foreground = vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_FOREGROUND));
-	facts->facts.waits_orphan = vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_ORPHAN));
-	facts->facts.waits_agent =
+	parsed->attributes.waits_foreground =
+		vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_FOREGROUND));
+	parsed->attributes.waits_orphan = vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_ORPHAN));
+	parsed->attributes.waits_agent =
 		kind->is_pods &&
 		vdi_tree_int_of(vdi_tree_get(tree, root, vd_bytes_of("deletionGracePeriodSeconds")), 0) > 0;
 	return VD_OK;
@@ -108,18 +110,18 @@ static vd_status put(struct vdi_garbage_kind *kind, struct vd_object *object, ui
 {
 	struct vdi_garbage_collector *collector = kind->collector;
 	struct vdi_tree		      tree = VDI_TREE_INIT;
-	struct facts		      facts;
+	struct owner_parse	      parsed;
 	vd_status		      status;
 
-	facts.facts = (struct vdi_owner_facts) { .kind = kind,
-						 .fill = fill,
-						 .namespace_name = vd_object_namespace(object),
-						 .name = vd_object_name(object),
-						 .uid = vdi_object_uid(object) };
-	status = read_facts(&facts, kind, vdi_object_metadata(object), &tree);
+	parsed.attributes = (struct vdi_owner_attributes) { .kind = kind,
+							    .fill = fill,
+							    .namespace_name = vd_object_namespace(object),
+							    .name = vd_object_name(object),
+							    .uid = vdi_object_uid(object) };
+	status = read_attributes(&parsed, kind, vdi_object_metadata(object), &tree);
 	if (status == VD_OK) {
 		vdi_lock_acquire(&collector->lock);
-		status = vdi_owner_graph_put(&collector->graph, &facts.facts);
+		status = vdi_owner_graph_put(&collector->graph, &parsed.attributes);
 		vdi_lock_release(&collector->lock);
 	}
 	vdi_tree_fini(&tree);
@@ -153,15 +155,15 @@ static void filled(void *arg, uint64_t fill)
 	struct vdi_garbage_kind	     *kind = arg;
 	struct vdi_garbage_collector *collector = kind->collector;
 
-	/* After the first one, too: a cache that lagged may have shown owners that this fill did not bring,
-	 * and nobody tells of their end. */
+	/* Sweep also after the first fill: a cache that lagged may have shown owners that this fill lacks,
+	 * and no event reports their deletion. */
 	vdi_lock_acquire(&collector->lock);
 	vdi_owner_graph_sweep(&collector->graph, kind, fill);
 	vdi_lock_release(&collector->lock);
 	vdi_control_loop_wake(&collector->loop);
 }
 
-/* ---- The kinds ---- */
+/* ---- Kinds ---- */
 
 static void free_kind(struct vdi_garbage_kind *kind)
 {
@@ -191,7 +193,7 @@ static void watch_closed(void *arg)
 	vdi_control_loop_post(&kind->collector->loop, &kind->left);
 }
 
-/* It is not in the set any more: its watch tells of the last deletions, and ends. */
+/* Removes a kind that is no longer served; its watch delivers the last deletions before it ends. */
 static void close_kind(struct vdi_garbage_kind *kind)
 {
 	if (kind->is_leaving || !vdi_control_loop_begin(&kind->collector->loop))
@@ -204,8 +206,7 @@ static void close_kind(struct vdi_garbage_kind *kind)
 
 static bool is_collected(const struct vdi_resource *resource)
 {
-	/* Nothing owns by way of an event, and nobody has to clean up after one (upstream's ignored
-	 * resources). */
+	/* Events are ignored, as upstream: nothing has an event as owner, and events expire by themselves. */
 	return resource->cache && !(strcmp(resource->plural, "events") == 0 &&
 				    (*resource->group == 0 || strcmp(resource->group, "events.k8s.io") == 0));
 }
@@ -216,7 +217,7 @@ static void open_kind(struct vdi_garbage_collector *collector, struct vdi_resour
 	struct vdi_kind_watch_handler handler = { changed, filled, kind };
 
 	if (kind == NULL)
-		return; /* at the next look */
+		return; /* the next timer or set of kinds tries again */
 	kind->collector = collector;
 	kind->is_pods = resource->built_in && *resource->group == 0 && strcmp(resource->plural, "pods") == 0;
 	kind->is_seen = true;
@@ -230,7 +231,7 @@ static void open_kind(struct vdi_garbage_collector *collector, struct vdi_resour
 	resource->cache->collected = kind;
 	vdi_lock_acquire(&collector->lock);
 	collector->counts.kinds++;
-	/* An owner may be of this kind. */
+	/* Nodes whose owner's kind was unknown may be waiting for this kind. */
 	if (collector->has_unknown)
 		vdi_owner_graph_touch_delayed(&collector->graph);
 	collector->has_unknown = false;
@@ -256,13 +257,13 @@ static void see_resource(struct vdi_garbage_collector *collector, struct vdi_res
 
 static void look_at_kinds(struct vdi_garbage_collector *collector)
 {
-	struct vdi_served *set = collector->served(collector->arg);
+	struct vdi_resource_set *set = collector->get_resource_set(collector->arg);
 
 	vdi_control_loop_set_timer(&collector->loop, &collector->look_again,
 				   vd_mono_add(vd_env_now(collector->env), LOOK_AGAIN));
 	if (set == NULL)
 		return;
-	(void) vdi_served_unref(collector->set);
+	(void) vdi_resource_set_unref(collector->set);
 	collector->set = set;
 	for (struct vdi_garbage_kind *kind = collector->kinds; kind; kind = kind->next)
 		kind->is_seen = false;
@@ -274,7 +275,7 @@ static void look_at_kinds(struct vdi_garbage_collector *collector)
 			close_kind(kind);
 }
 
-/* ---- Looks ---- */
+/* ---- Checks ---- */
 
 static bool make_target(struct vdi_owner_node *node, struct vdi_garbage_target *target)
 {
@@ -292,7 +293,7 @@ static bool make_target(struct vdi_owner_node *node, struct vdi_garbage_target *
 	return true;
 }
 
-/* Takes the next node that is still there; NULL: none. */
+/* Dequeues the next node whose object still exists; NULL: none. */
 static struct vdi_owner_node *next_node(struct vdi_garbage_collector *collector,
 					struct vdi_garbage_target *target, bool *ret_failed)
 {
@@ -406,7 +407,7 @@ void vdi_garbage_dependents(struct vdi_garbage_collector *collector, struct vdi_
 	vdi_lock_release(&collector->lock);
 }
 
-/* ---- The actor ---- */
+/* ---- Actor ---- */
 
 static void turn(void *arg)
 {
@@ -415,7 +416,7 @@ static void turn(void *arg)
 	struct vdi_owner_node	     *node;
 	bool			      failed = false;
 
-	/* First: what has happened since the set is another one is looked at with it. */
+	/* Kinds come first, so that nodes queued since the change are checked with the new set. */
 	if (atomic_exchange(&collector->kinds_due, false))
 		look_at_kinds(collector);
 	while (collector->working < VDI_GARBAGE_WORKS_MAX &&
@@ -427,7 +428,7 @@ static void turn(void *arg)
 			break;
 		}
 	}
-	if (failed) /* the queue waits for memory */
+	if (failed) /* the node stays queued; retry when there may be memory */
 		vdi_control_loop_set_timer(&collector->loop, &collector->look_again,
 					   vd_mono_add(vd_env_now(collector->env), VD_SECONDS(1)));
 }
@@ -467,7 +468,7 @@ void vdi_garbage_collector_counts(struct vdi_garbage_collector *collector,
 	vdi_lock_release(&collector->lock);
 }
 
-/* ---- Life ---- */
+/* ---- Constructor and end ---- */
 
 static void close_watches(struct vdi_garbage_collector *collector)
 {
@@ -488,8 +489,8 @@ struct vdi_garbage_collector *vdi_garbage_collector_free(struct vdi_garbage_coll
 
 	if (collector == NULL)
 		return NULL;
-	/* First the loop, so that no kind comes or goes any more; what the watches still say only goes into
-	 * the graph. */
+	/* Close the loop before the watches, so that no kind is added or removed any more; late events only
+	 * change the graph. */
 	vdi_control_loop_close(&collector->loop);
 	close_watches(collector);
 	for (back = collector->loop.first; back; back = next) {
@@ -506,13 +507,14 @@ struct vdi_garbage_collector *vdi_garbage_collector_free(struct vdi_garbage_coll
 	}
 	vdi_owner_graph_fini(&collector->graph);
 	vdi_control_loop_fini(&collector->loop);
-	(void) vdi_served_unref(collector->set);
+	(void) vdi_resource_set_unref(collector->set);
 	vdi_lock_fini(&collector->lock);
 	vdi_free(collector);
 	return NULL;
 }
 
-vd_status vdi_garbage_collector_new(const struct vd_env *env, struct vdi_served *(*served)(void *arg),
+vd_status vdi_garbage_collector_new(const struct vd_env *env,
+				    struct vdi_resource_set *(*get_resource_set)(void *arg),
 				    void (*gone)(void *arg, struct vd_bytes namespace_name), void *arg,
 				    struct vdi_garbage_collector **ret_collector, struct vd_error *reterr)
 {
@@ -521,7 +523,7 @@ vd_status vdi_garbage_collector_new(const struct vd_env *env, struct vdi_served 
 
 	if (collector) {
 		collector->env = env;
-		collector->served = served;
+		collector->get_resource_set = get_resource_set;
 		collector->gone = gone;
 		collector->arg = arg;
 		vdi_lock_init(&collector->lock, VDI_LOCK_OWNER_GRAPH);

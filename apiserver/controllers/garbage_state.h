@@ -1,5 +1,5 @@
-/* The inside of the garbage collector, shared by garbage_collector.c (what to look at, and when) and
- * garbage_work.c (one look at one object). */
+/* Private state of the garbage collector, shared by garbage_collector.c (queue of objects) and garbage_work.c
+ * (check of one object). */
 #ifndef VDI_GARBAGE_STATE_H
 #define VDI_GARBAGE_STATE_H
 
@@ -9,25 +9,26 @@
 #include "object_call.h"
 #include "owner_graph.h"
 
-#define VDI_GARBAGE_WORKS_MAX 32 /* under way */
-#define VDI_GARBAGE_CALLS_MAX 16 /* of one owner that orphans */
+#define VDI_GARBAGE_WORKS_MAX 32 /* concurrent checks */
+#define VDI_GARBAGE_CALLS_MAX 16 /* concurrent calls of one check that orphans */
 
 struct vdi_garbage_work;
 
 struct vdi_garbage_kind {
 	struct vdi_garbage_kind	     *next;
 	struct vdi_garbage_collector *collector;
-	struct vdi_resource	 *resource; /* a use; another edition now and then: under the graph's lock */
+	/* a reference; replaced when the kind's definition changes, under the graph's lock */
+	struct vdi_resource	 *resource;
 	struct vdi_kind_watch	 *watch;
 	bool			  is_pods;
-	bool			  is_seen; /* in the present set */
+	bool			  is_seen; /* still in the newest set */
 	bool			  is_leaving;
 	struct vdi_control_return left;
 };
 
 struct vdi_garbage_collector {
 	const struct vd_env *env;
-	struct vdi_served *(*served)(void *arg);
+	struct vdi_resource_set *(*get_resource_set)(void *arg);
 	void (*gone)(void *arg, struct vd_bytes namespace_name);
 	void		       *arg;
 	struct vdi_control_loop loop;
@@ -38,58 +39,59 @@ struct vdi_garbage_collector {
 	struct vdi_owner_graph	  graph;
 	struct vdi_owner_node	 *queue_first, *queue_last;
 	struct vdi_garbage_counts counts;
-	bool			  has_unknown; /* looks are delayed because an owner's kind is not served */
+	/* checks are delayed because an owner's kind is not served */
+	bool has_unknown;
 
 	/* Any thread. */
-	atomic_bool kinds_due; /* the set is another one */
+	atomic_bool kinds_due; /* there is a new set of kinds */
 
-	/* The actor. */
-	struct vdi_served	*set; /* the one that is gone by */
+	/* Owned by the actor. */
+	struct vdi_resource_set *set; /* the set in use */
 	struct vdi_garbage_kind *kinds;
-	struct vdi_timer	 look_again; /* at the set of kinds */
+	struct vdi_timer	 look_again; /* next poll of the set of kinds */
 	size_t			 working;
 	struct vdi_garbage_work *works;
 };
 
-/* How a look ended. */
+/* Results of a check. */
 enum vdi_garbage_end {
 	VDI_GARBAGE_DONE,
-	VDI_GARBAGE_GONE /* the object is not there */,
-	VDI_GARBAGE_RETRY /* it failed */,
-	VDI_GARBAGE_LATER /* after delay */
+	VDI_GARBAGE_GONE /* the object does not exist */,
+	VDI_GARBAGE_RETRY /* it failed: try again with back-off */,
+	VDI_GARBAGE_LATER /* try again after delay */
 };
 
-/* What is needed to look at the object of a node; strings are its own. */
+/* The data that a check needs of its node; the strings are copies. */
 struct vdi_garbage_target {
-	struct vdi_resource *resource; /* a use */
+	struct vdi_resource *resource; /* a reference */
 	bool		     is_pods;
-	char		    *namespace_name, *name, *uid; /* one block */
+	char		    *namespace_name, *name, *uid; /* one allocation */
 };
 
 /* ---- garbage_work.c ---- */
 
-/* The actor. Takes over target. False: no memory, or the loop closes; the target is still the caller's. */
+/* On the actor. Takes over target. False: no memory, or the loop closes; target stays with the caller. */
 bool vdi_garbage_work_start(struct vdi_garbage_collector *collector, struct vdi_owner_node *node,
 			    struct vdi_garbage_target *target);
 void vdi_garbage_target_fini(struct vdi_garbage_target *target);
-/* After the loop was closed. */
+/* Only after the loop was closed. */
 void vdi_garbage_work_free(struct vdi_garbage_work *work);
-/* True: it was one of a work's, and is freed. After the loop was closed. */
+/* Returns true if back belongs to a work and was freed. Only after the loop was closed. */
 bool vdi_garbage_return_free(struct vdi_control_return *back);
 
 /* ---- garbage_collector.c ---- */
 
-/* The actor: the look is over, and the work no longer known here. */
+/* On the actor: the check has ended and its work was freed. */
 void vdi_garbage_worked(struct vdi_garbage_collector *collector, struct vdi_owner_node *node,
 			enum vdi_garbage_end end, vd_dur delay);
-/* Any thread. Whether the deletion of an object of this uid was seen. */
+/* Returns true if the deletion of an object with this uid was seen. Any thread. */
 bool vdi_garbage_saw_end(struct vdi_garbage_collector *collector, struct vd_bytes uid);
-/* Any thread. A look is going to fail because an owner's kind is not served. */
+/* Reports that a check is about to fail because an owner's kind is not served. Any thread. */
 void vdi_garbage_unknown(struct vdi_garbage_collector *collector);
-/* Any thread. */
+/* Increments a counter. Any thread. */
 void vdi_garbage_count(struct vdi_garbage_collector *collector, uint64_t *counter);
-/* The actor. Whether dependents of the node block its end, and are made to be looked at; whether one of them
- * waits for its own dependents; whether there are any. */
+/* Returns whether the node has dependents, whether some block its deletion (these are queued), and whether
+ * one waits for its own dependents. On the actor. */
 void vdi_garbage_dependents(struct vdi_garbage_collector *collector, struct vdi_owner_node *node,
 			    bool *ret_any, bool *ret_blocking, bool *ret_waiting);
 

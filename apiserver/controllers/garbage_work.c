@@ -1,18 +1,18 @@
-/* One look at one object.
+/* A check of one object.
  *
- *   get --- not there, or another uid -------------------> gone
+ *   get --- absent, or another uid ----------------------> gone
  *    |- being deleted, foreground:
- *    |     dependents that block it ---------------------> done: they are looked at, and touch it later
- *    |     none in the graph -> search all kinds -> none ---> take the finalizer out
- *    |- being deleted, orphan: search all kinds -> take the reference out of each
- *    |     -> until a search finds none -----------------> take the finalizer out
+ *    |     dependents that block it ---------------------> queue them; their deletion queues the object again
+ *    |     none in the graph -> search all kinds -> none ---> remove the finalizer
+ *    |- being deleted, orphan: search all kinds -> remove the reference from each dependent
+ *    |     -> until a search finds none -----------------> remove the finalizer
  *    |- being deleted, a pod in its grace period:
- *    |     its node is not there, and the period is over ---> delete it
+ *    |     its node is absent, and the period is over -----> delete it
  *    |- being deleted otherwise, or without owners ------> done
  *    `- each owner: get, absent ones from the store
- *          some are there -------------------------------> take the references to the others out
- *          some wait for it -----------------------------> delete it (in the foreground with dependents)
- *          none --------------------------------------------> delete it
+ *          some exist (solid) ---------------------------> remove the references to the others
+ *          some wait for their dependents ---------------> delete it (foreground if it has dependents)
+ *          none exists ------------------------------------> delete it
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,26 +23,26 @@
 #include "object.h"
 #include "table.h"
 
-#define SEARCH_TURN 2048 /* objects searched before others get a turn */
+#define SEARCH_TURN 2048 /* objects searched before the actor handles other work */
 #define AGENT_PATIENCE VD_SECONDS(20)
-#define SETTLE ((vd_dur) { 100000000 }) /* until what a search found has become known to the graph */
+#define SETTLE ((vd_dur) { 100000000 }) /* delay until the graph has seen what a search found */
 
 enum owner_class { OWNER_SOLID, OWNER_DANGLING, OWNER_WAITING };
 
 struct owner {
-	struct vd_bytes group, kind, name, uid; /* in the tree */
+	struct vd_bytes group, kind, name, uid; /* point into the tree */
 	enum owner_class class;
 };
 
 struct vdi_garbage_work {
-	struct vdi_garbage_work	     *next; /* of the collector's */
+	struct vdi_garbage_work	     *next; /* list of the collector */
 	struct vdi_garbage_collector *collector;
 	struct vdi_owner_node	     *node;
 	struct vdi_garbage_target     target;
-	struct vdi_served	     *set; /* a use */
+	struct vdi_resource_set	     *set; /* a reference */
 	struct vdi_control_return     back;
 
-	/* What came back. */
+	/* Results of the last operation. */
 	vd_status	       result;
 	struct vd_error	       error;
 	struct vd_object      *answer; /* a reference */
@@ -55,10 +55,10 @@ struct vdi_garbage_work {
 	struct owner		 *owners;
 	size_t			  owner_count;
 	size_t			  at;
-	bool			  is_confirming; /* an absence, at the store */
+	bool			  is_confirming; /* reading an absent owner from the store */
 	char			  revision[24];
 	struct vdi_delete_options options;
-	const char		 *finalizer; /* to be taken out */
+	const char		 *finalizer; /* the one to remove */
 
 	/* The search for dependents. */
 	bool		     is_foreground;
@@ -69,11 +69,11 @@ struct vdi_garbage_work {
 	bool		     has_failed;
 };
 
-/* A dependent that loses a reference. */
+/* A dependent from which a reference is removed. */
 struct child {
 	struct vdi_control_return back;
 	struct vdi_garbage_work	 *work;
-	struct vd_object	 *object; /* a reference: the names point into it */
+	struct vd_object	 *object; /* a reference; the call's names point into it */
 	struct vdi_object_call	  call;
 };
 
@@ -86,7 +86,7 @@ static struct vdi_garbage_work *work_of(struct vdi_control_return *back)
 	return VDI_CONTAINER_OF(back, struct vdi_garbage_work, back);
 }
 
-/* ---- The end ---- */
+/* ---- End of a check ---- */
 
 void vdi_garbage_work_free(struct vdi_garbage_work *work)
 {
@@ -101,7 +101,7 @@ void vdi_garbage_work_free(struct vdi_garbage_work *work)
 	(void) vd_list_free(work->list);
 	(void) vd_object_unref(work->answer);
 	(void) vd_object_unref(work->object);
-	(void) vdi_served_unref(work->set);
+	(void) vdi_resource_set_unref(work->set);
 	vdi_garbage_target_fini(&work->target);
 	vdi_free(work);
 }
@@ -146,7 +146,8 @@ static void got(void *arg, vd_status status, struct vd_object *object, vd_rev re
 	vdi_control_loop_post(&work->collector->loop, &work->back);
 }
 
-/* Goes on with run, unless the loop closes; then the work is freed with it. */
+/* Reads an object and then calls run. If the loop closes, run is not called and the work is freed with the
+ * loop. */
 static void get(struct vdi_garbage_work *work, const struct vdi_resource *resource,
 		struct vd_bytes namespace_name, struct vd_bytes name, bool from_store,
 		void (*run)(struct vdi_control_return *back))
@@ -181,7 +182,7 @@ static void call_done(struct vdi_control_return *back)
 	else if (work->call.result == VD_NOT_FOUND)
 		finish(work, VDI_GARBAGE_GONE);
 	else
-		fail(work, "it cannot be written", work->call.result, &work->call.error);
+		fail(work, "the object cannot be written", work->call.result, &work->call.error);
 }
 
 static void prepare_call(struct vdi_garbage_work *work, void (*run)(struct vdi_control_return *back))
@@ -216,7 +217,7 @@ static void deleted(struct vdi_control_return *back)
 	call_done(back);
 }
 
-/* Only as it was read. */
+/* Deletes the object only in the state that was read. */
 static void delete_object(struct vdi_garbage_work *work, enum vdi_propagation propagation)
 {
 	work->options = (struct vdi_delete_options) { .uid = vd_bytes_of(work->target.uid),
@@ -242,7 +243,7 @@ static bool take_string(struct vdi_node *list, const char *text)
 	return taken;
 }
 
-/* On a thread of the store, as all edits. */
+/* All edits run on a thread of the store. */
 static vd_status edit_finalizer(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root,
 				bool *ret_changed)
 {
@@ -257,7 +258,7 @@ static bool is_owner(struct vdi_tree *tree, const struct vdi_node *item, struct 
 	return vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, item, vd_bytes_of("uid"))), uid);
 }
 
-/* Without an empty list behind it. */
+/* Removes the owner's references; removes the list if it becomes empty. */
 static bool take_owner(struct vdi_tree *tree, struct vdi_node *root, struct vd_bytes uid)
 {
 	struct vdi_node *list = vdi_tree_find(tree, root, "metadata.ownerReferences");
@@ -375,8 +376,8 @@ static void orphan(struct vdi_garbage_work *work, struct vd_object *object)
 	vdi_object_call_change(&child->call);
 }
 
-/* Whether object names the target as an owner; in the foreground: and blocks it. What cannot be read for want
- * of memory counts as such. */
+/* Returns true if object names the target as an owner; in a foreground search only if the reference blocks.
+ * Also true if memory was too short to tell. */
 static bool is_dependent(struct vdi_garbage_work *work, const struct vd_object *object)
 {
 	struct vd_bytes	 metadata = vdi_object_metadata(object), uid = vd_bytes_of(work->target.uid);
@@ -407,7 +408,7 @@ static void finish_search(struct vdi_garbage_work *work)
 	} else if (work->found && work->is_foreground) {
 		finish_after(work, VDI_GARBAGE_LATER, SETTLE);
 	} else if (work->found) {
-		start_search(work); /* until there are none */
+		start_search(work); /* until a search finds none */
 	} else {
 		work->finalizer = work->is_foreground ? VDI_FINALIZER_FOREGROUND : VDI_FINALIZER_ORPHAN;
 		change(work, edit_finalizer, call_done);
@@ -430,12 +431,12 @@ static bool is_searched(const struct vdi_garbage_work *work, size_t index)
 	for (size_t i = 0; i < index; i++)
 		if (resources->items[i]->cacher == resources->items[index]->cacher)
 			return false;
-	/* What is in a namespace can only own what is in it. */
+	/* A namespaced object can own objects of its own namespace only. */
 	return resources->items[index]->cacher &&
 	       (resources->items[index]->namespaced || !work->target.resource->namespaced);
 }
 
-/* False: there is none left, or the search has failed. */
+/* Starts the next list. False: none is left, or the search has failed. */
 static bool list_next(struct vdi_garbage_work *work)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
@@ -451,7 +452,7 @@ static bool list_next(struct vdi_garbage_work *work)
 	if (!vdi_control_loop_begin(&work->collector->loop)) {
 		work->kind_at = work->set->resources.count;
 		work->has_failed = true;
-		return true; /* the loop closes: nothing goes on */
+		return true; /* the loop closes: stop here */
 	}
 	status = vd_cacher_list(work->kind->cacher, &options, got_list, work, NULL);
 	if (status != VD_OK)
@@ -459,7 +460,7 @@ static bool list_next(struct vdi_garbage_work *work)
 	return true;
 }
 
-/* Others get a turn. */
+/* Lets the actor handle other work first. */
 static void yield(struct vdi_garbage_work *work)
 {
 	work->back.run = search_on;
@@ -467,7 +468,7 @@ static void yield(struct vdi_garbage_work *work)
 		vdi_control_loop_post(&work->collector->loop, &work->back);
 }
 
-/* Of its list, of a child that is done, or after a pause. */
+/* Continues a search: after a list, a call for a child, or a pause. */
 static void search_on(struct vdi_control_return *back)
 {
 	struct vdi_garbage_work *work = work_of(back);
@@ -489,7 +490,7 @@ static void search_on(struct vdi_control_return *back)
 		}
 	}
 	if (work->call_count)
-		return; /* the last child goes on */
+		return; /* the last child's call continues the search */
 	work->list = vd_list_free(work->list);
 	if ((work->is_foreground && work->found) || !list_next(work))
 		finish_search(work);
@@ -526,7 +527,7 @@ static void unblocked(struct vdi_control_return *back)
 		call_done(back);
 		return;
 	}
-	/* It is another revision now; what was read of its owners still holds for its uid. */
+	/* The object has a new revision; the owners were read for its uid, so the result still holds. */
 	(void) snprintf(work->revision, sizeof work->revision, "%lld", (long long) work->call.revision);
 	delete_object(work, VDI_PROPAGATION_FOREGROUND);
 }
@@ -545,9 +546,9 @@ static int order_owners(const void *a, const void *b)
 	return vd_bytes_compare(((const struct owner *) a)->uid, ((const struct owner *) b)->uid);
 }
 
-/* An owner that is named twice was looked for twice, under two names perhaps, and may have begun to go in
- * between: it is there if it was there once. References are taken out by uid, so otherwise the one that holds
- * would go with the other. */
+/* References to one uid must have one class: the owner may have been read twice, perhaps under two names, and
+ * its deletion may have begun between. It counts as solid if it was solid once, because references are
+ * removed by uid, and removing one would remove all. */
 static void agree_on_owners(struct vdi_garbage_work *work)
 {
 	size_t end;
@@ -583,7 +584,7 @@ static void decide(struct vdi_garbage_work *work)
 	}
 	vdi_garbage_dependents(work->collector, work->node, &any, &blocking, &waiting);
 	if (counts[OWNER_WAITING] && any && waiting)
-		change(work, edit_unblock, unblocked); /* perhaps a circle */
+		change(work, edit_unblock, unblocked); /* may be a cycle of blocking owners */
 	else if (counts[OWNER_WAITING] && any)
 		delete_object(work, VDI_PROPAGATION_FOREGROUND);
 	else if (vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_ORPHAN)))
@@ -594,7 +595,8 @@ static void decide(struct vdi_garbage_work *work)
 		delete_object(work, VDI_PROPAGATION_BACKGROUND);
 }
 
-/* VD_NOMEM: it may be waiting, and nobody would look again if it were taken for solid. */
+/* Returns the class of an existing owner. VD_NOMEM: unknown; assuming solid would be wrong, because no later
+ * event would queue the object again. */
 static vd_status class_of(struct vdi_garbage_work *work, enum owner_class *ret_class)
 {
 	struct vd_bytes	 metadata = vdi_object_metadata(work->answer);
@@ -623,7 +625,7 @@ static void got_owner(struct vdi_control_return *back)
 	bool is_there = work->result == VD_OK && vd_bytes_equal(vdi_object_uid(work->answer), owner->uid);
 
 	if (work->result != VD_OK && work->result != VD_NOT_FOUND) {
-		fail(work, "an owner cannot be read", work->result, &work->error);
+		fail(work, "an owner of the object cannot be read", work->result, &work->error);
 		return;
 	}
 	if (!is_there && !work->is_confirming) {
@@ -667,7 +669,7 @@ static void next_owner(struct vdi_garbage_work *work)
 	owner = &work->owners[work->at];
 	resource = find_owner_kind(work, owner);
 	if (resource == NULL &&
-	    vdi_garbage_saw_end(work->collector, owner->uid)) { /* its kind went with it */
+	    vdi_garbage_saw_end(work->collector, owner->uid)) { /* the owner's kind is gone too */
 		owner->class = OWNER_DANGLING;
 		work->at++;
 		next_owner(work);
@@ -682,7 +684,7 @@ static void next_owner(struct vdi_garbage_work *work)
 				    (int) VDI_MIN(owner->group.size, (size_t) 100),
 				    owner->group.size ? (const char *) owner->group.data : "");
 		vdi_garbage_unknown(work->collector);
-		fail(work, "an owner is of an unknown kind", VD_NOT_FOUND, &error);
+		fail(work, "an owner of the object has an unknown kind", VD_NOT_FOUND, &error);
 	} else if (resource->namespaced && !work->target.resource->namespaced) {
 		refuse_reference(work, owner);
 	} else {
@@ -691,7 +693,7 @@ static void next_owner(struct vdi_garbage_work *work)
 	}
 }
 
-/* False: no memory. */
+/* Parses the owner references. False: no memory. */
 static bool take_owners(struct vdi_garbage_work *work)
 {
 	struct vdi_node *list = vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("ownerReferences"));
@@ -717,7 +719,7 @@ static bool take_owners(struct vdi_garbage_work *work)
 	return true;
 }
 
-/* ---- Pods whose node is not there ---- */
+/* ---- Pods whose node is absent ---- */
 
 static void got_node(struct vdi_control_return *back)
 {
@@ -730,7 +732,7 @@ static void got_node(struct vdi_control_return *back)
 				  &due_s)) {
 		finish_after(work, VDI_GARBAGE_LATER, AGENT_PATIENCE);
 	} else if (work->result != VD_NOT_FOUND) {
-		fail(work, "its node cannot be read", work->result, &work->error);
+		fail(work, "the node of the pod cannot be read", work->result, &work->error);
 	} else if (due_s > now_s) {
 		finish_after(work, VDI_GARBAGE_LATER, VD_SECONDS(due_s - now_s));
 	} else {
@@ -772,7 +774,7 @@ static void look_at_deletion(struct vdi_garbage_work *work)
 		vdi_garbage_dependents(work->collector, work->node, &any, &blocking, &waiting);
 		work->is_foreground = true;
 		if (blocking)
-			finish(work, VDI_GARBAGE_DONE); /* they touch it when they go */
+			finish(work, VDI_GARBAGE_DONE); /* their deletion queues this object again */
 		else
 			start_search(work);
 	} else if (vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_ORPHAN))) {
@@ -799,7 +801,7 @@ static void got_object(struct vdi_control_return *back)
 		return;
 	}
 	if (work->result != VD_OK) {
-		fail(work, "it cannot be read", work->result, &work->error);
+		fail(work, "the object cannot be read", work->result, &work->error);
 		return;
 	}
 	work->object = work->answer;
@@ -829,7 +831,7 @@ bool vdi_garbage_work_start(struct vdi_garbage_collector *collector, struct vdi_
 	work->collector = collector;
 	work->node = node;
 	work->target = *target;
-	work->set = vdi_served_ref(collector->set);
+	work->set = vdi_resource_set_ref(collector->set);
 	work->next = collector->works;
 	collector->works = work;
 	get(work, work->target.resource, vd_bytes_of(work->target.namespace_name),

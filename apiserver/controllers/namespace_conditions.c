@@ -1,4 +1,4 @@
-/* Conditions are compared before they are written: a namespace that waits for hours is written once. */
+/* Writes conditions only if they differ, so a namespace that waits for hours is written once. */
 #include "namespace_conditions.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static int by_name(const void *a, const void *b)
 		      ((const struct vdi_content_count *) b)->name);
 }
 
-/* Sorted, so that equal contents have equal texts. */
+/* Sorted by name, so that equal counts give equal texts. */
 static void write_counts(struct vdi_out *out, struct vdi_content_counts *counts, const char *verb)
 {
 	qsort(counts->items, counts->count, sizeof counts->items[0], by_name);
@@ -77,7 +77,7 @@ static void write_failures(struct vdi_out *out, struct vdi_content_counts *failu
 		vdi_out_printf(out, "%s%s", i ? ", " : "", failures->items[i].name);
 }
 
-/* Empty: there is nothing to tell, the condition is False. */
+/* Writes the message of a condition; empty: the condition is False. */
 static void write_message(struct vdi_out *out, struct vdi_namespace_content *content, size_t index)
 {
 	if (index == 2 && content->failures.count) {
@@ -100,7 +100,7 @@ static struct vdi_node *find_condition(struct vdi_tree *tree, struct vdi_node *l
 	return NULL;
 }
 
-/* True: it was another. */
+/* Returns true if the member had another value. */
 static bool set_member(struct vdi_tree *tree, struct vdi_node *item, const char *name, struct vd_bytes text,
 		       bool *failed)
 {

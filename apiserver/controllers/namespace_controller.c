@@ -1,14 +1,14 @@
-/* How: an informer says which namespaces are being deleted; each has a visit, which passes over its content
- * until a pass finds nothing.
+/* An informer reports the namespaces that are being deleted. Each gets a visit, which makes passes over the
+ * content of its namespace until a pass finds no object.
  *
- *   look (get) --> pass: pods, then kind after kind: list -> delete each (CALLS_MAX at a time) -> count rest
- *                   |- something stays, or failed -> conditions -> wait (back-off, or a poke) -> look
- *                   |- all of it went            -> another pass
- *                   `- there was nothing         -> conditions and finalizer in one write: gone -> end
+ *   look (get) --> pass: pods, then each other kind: list -> delete each (CALLS_MAX at a time) -> count rest
+ *                   |- objects stay, or an error  -> conditions -> wait (back-off, or a poke) -> look
+ *                   |- all objects were deleted   -> another pass
+ *                   `- no object was found        -> conditions and finalizer in one write -> end
  *
- * Lists are consistent reads, and no create can commit into a namespace that is not as the create saw it
- * (vdi_cacher_create_beside): once a namespace is marked, an empty pass is the end of its content. Pods go
- * first, and alone, as upstream orders it.
+ * Lists are consistent reads, and a create into a namespace commits only if the namespace is still as the
+ * create read it (vdi_cacher_create_beside). So once a namespace is marked, an empty pass proves that it has
+ * no content and will get none. Pods are deleted first, before any other kind, as upstream does.
  */
 #include "namespace_controller.h"
 
@@ -23,11 +23,11 @@
 #include "object.h"
 #include "object_call.h"
 
-#define VISITS_MAX 4 /* running at a time */
-#define CALLS_MAX 16 /* of a visit */
+#define VISITS_MAX 4 /* concurrent visits */
+#define CALLS_MAX 16 /* concurrent calls of one visit */
 #define NAME_SIZE 256
 #define DELAY_FIRST ((vd_dur) { 100000000 })
-#define DELAY_MAX VD_SECONDS(8) /* upstream's, for content with finalizers */
+#define DELAY_MAX VD_SECONDS(8) /* as upstream, for content with finalizers */
 #define RESYNC VD_SECONDS(60)
 
 enum visit_state { VISIT_QUEUED, VISIT_RUNNING, VISIT_WAITING };
@@ -35,7 +35,7 @@ enum visit_state { VISIT_QUEUED, VISIT_RUNNING, VISIT_WAITING };
 struct visit {
 	struct visit			*next;
 	struct vdi_namespace_controller *controller;
-	struct vdi_control_return	 back; /* of the get, the list or the change under way */
+	struct vdi_control_return	 back; /* for the get, list or change in flight */
 	struct vdi_timer		 timer;
 	enum visit_state		 state;
 	bool				 again; /* poked while it ran */
@@ -43,30 +43,30 @@ struct visit {
 	char				 name[NAME_SIZE];
 	char				 uid[64];
 
-	/* What came back. */
+	/* Results of the last operation. */
 	vd_status	       result;
 	struct vd_error	       error;
 	struct vd_object      *object; /* a reference */
 	struct vdi_object_call call;
 
-	/* The pass. */
-	struct vdi_served	    *served;
-	size_t			     at; /* kinds begun: pods, then that of each index */
+	/* State of the pass. */
+	struct vdi_resource_set	    *resource_set;
+	size_t			     at; /* number of kinds begun: pods first, then one for each index */
 	const struct vdi_resource   *kind;
 	struct vd_list		    *list;
 	size_t			     call_count;
 	uint64_t		     removed;
-	size_t			     remaining; /* objects of this pass that stay, */
-	size_t			     failed;	/* and what went wrong: the texts in content may lack some */
-	bool			     is_last;	/* the pass found nothing */
+	size_t			     remaining; /* objects of this pass that stay */
+	size_t			     failed;	/* errors of this pass; content has texts for some only */
+	bool			     is_last;	/* the pass found no object */
 	struct vdi_namespace_content content;
 };
 
-/* One object on its way out. */
+/* The deletion of one object of the content. */
 struct content_call {
 	struct vdi_control_return back;
 	struct visit		 *visit;
-	struct vd_object	 *object; /* a reference: the names point into it */
+	struct vd_object	 *object; /* a reference; the call's names point into it */
 	struct vdi_object_call	  call;
 };
 
@@ -78,14 +78,14 @@ struct arrival {
 
 struct vdi_namespace_controller {
 	const struct vd_env *env;
-	struct vdi_served *(*served)(void *arg);
-	void		       *served_arg;
-	struct vdi_served      *first; /* whose namespaces are listened to */
-	struct vd_informer     *informer;
-	struct vdi_control_loop loop;
-	_Atomic size_t		visit_total;
+	struct vdi_resource_set *(*get_resource_set)(void *arg);
+	void			*get_resource_set_arg;
+	struct vdi_resource_set *first; /* its namespaces are watched by the informer */
+	struct vd_informer	*informer;
+	struct vdi_control_loop	 loop;
+	_Atomic size_t		 visit_total;
 
-	/* The actor. */
+	/* Owned by the actor. */
 	struct visit *visits;
 	size_t	      running;
 };
@@ -93,7 +93,7 @@ struct vdi_namespace_controller {
 static const struct vdi_delete_options in_background = { .propagation = VDI_PROPAGATION_BACKGROUND };
 
 static void look(struct visit *visit);
-static void renew_served(struct visit *visit);
+static void renew_resource_set(struct visit *visit);
 static void start_kind(struct visit *visit);
 
 static struct visit *visit_of(struct vdi_control_return *back)
@@ -101,14 +101,14 @@ static struct visit *visit_of(struct vdi_control_return *back)
 	return VDI_CONTAINER_OF(back, struct visit, back);
 }
 
-/* ---- The end of a turn of a visit ---- */
+/* ---- End of a visit's turn ---- */
 
 static void free_visit(struct visit *visit)
 {
 	(void) vd_list_free(visit->list);
 	(void) vd_object_unref(visit->object);
 	vdi_object_call_fini(&visit->call);
-	(void) vdi_served_unref(visit->served);
+	(void) vdi_resource_set_unref(visit->resource_set);
 	vdi_namespace_content_reset(&visit->content);
 	vdi_free(visit);
 }
@@ -152,7 +152,7 @@ static void log_failure(struct visit *visit, const char *what)
 		what, visit->error.message[0] ? visit->error.message : vd_status_sentence(visit->result));
 }
 
-/* ---- The namespace itself ---- */
+/* ---- Writing the namespace ---- */
 
 static void changed(struct vdi_object_call *call)
 {
@@ -176,7 +176,7 @@ static vd_status take_finalizer(struct vdi_tree *tree, struct vdi_node *root, bo
 	return VD_OK;
 }
 
-/* On a thread of the store. */
+/* Runs on a thread of the store. */
 static vd_status edit_namespace(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root,
 				bool *ret_changed)
 {
@@ -212,7 +212,7 @@ static void namespace_written(struct vdi_control_return *back)
 		return;
 	}
 	if (visit->result != VD_OK)
-		log_failure(visit, "its status cannot be written");
+		log_failure(visit, "the status cannot be written");
 	wait_a_little(visit);
 }
 
@@ -220,7 +220,7 @@ static void write_namespace(struct visit *visit)
 {
 	struct vdi_namespace_controller *controller = visit->controller;
 
-	visit->call = (struct vdi_object_call) { .resource = visit->served->namespaces,
+	visit->call = (struct vdi_object_call) { .resource = visit->resource_set->namespaces,
 						 .name = vd_bytes_of(visit->name),
 						 .preconditions = { .uid = vd_bytes_of(visit->uid) },
 						 .edit = edit_namespace,
@@ -234,12 +234,13 @@ static void write_namespace(struct visit *visit)
 
 /* ---- A pass over the content ---- */
 
-static const struct vdi_resource *pods_of(const struct vdi_served *served)
+static const struct vdi_resource *pods_of(const struct vdi_resource_set *resource_set)
 {
-	return vdi_resources_find(&served->resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("pods"));
+	return vdi_resources_find(&resource_set->resources, VD_BYTES_NONE, vd_bytes_of("v1"),
+				  vd_bytes_of("pods"));
 }
 
-/* A kind with content of its own: not another version of one that came before. */
+/* Returns true for a namespaced kind, but only for the first of the versions that share a cache. */
 static bool is_content(const struct vdi_resources *resources, size_t index)
 {
 	const struct vdi_resource *resource = resources->items[index];
@@ -250,11 +251,11 @@ static bool is_content(const struct vdi_resources *resources, size_t index)
 	return resource->namespaced && resource->cacher;
 }
 
-/* The next one in order: pods, then the others; NULL behind the last. */
+/* Returns the next kind: pods first, then the others; NULL after the last. */
 static const struct vdi_resource *next_kind(struct visit *visit)
 {
-	const struct vdi_resources *resources = &visit->served->resources;
-	const struct vdi_resource  *pods = pods_of(visit->served);
+	const struct vdi_resources *resources = &visit->resource_set->resources;
+	const struct vdi_resource  *pods = pods_of(visit->resource_set);
 
 	if (visit->at++ == 0 && pods)
 		return pods;
@@ -267,7 +268,7 @@ static const struct vdi_resource *next_kind(struct visit *visit)
 
 static void start_pass(struct visit *visit)
 {
-	renew_served(visit);
+	renew_resource_set(visit);
 	visit->at = 0;
 	visit->removed = 0;
 	visit->remaining = visit->failed = 0;
@@ -286,7 +287,7 @@ static void finish_pass(struct visit *visit)
 		return;
 	}
 	if (visit->removed)
-		visit->delays = 0; /* it goes on */
+		visit->delays = 0; /* there was progress */
 	visit->is_last = !stays;
 	write_namespace(visit);
 }
@@ -378,7 +379,8 @@ static bool delete_content(struct visit *visit, struct vd_object *object)
 	return true;
 }
 
-/* Starts what there is room for; the kind is done when nothing is left to start and all is back. */
+/* Starts deletions while there is room. The kind is done when none is left to start and all calls have
+ * completed. */
 static void pump(struct visit *visit)
 {
 	struct vd_object *object;
@@ -393,7 +395,7 @@ static void pump(struct visit *visit)
 	if (visit->call_count)
 		return;
 	visit->list = vd_list_free(visit->list);
-	if (visit->kind == pods_of(visit->served) && visit->remaining) {
+	if (visit->kind == pods_of(visit->resource_set) && visit->remaining) {
 		finish_pass(visit);
 		return;
 	}
@@ -409,7 +411,7 @@ static void listed(struct vdi_control_return *back)
 		start_kind(visit);
 		return;
 	}
-	/* The list leaves out what cannot be decoded. It would stay behind without its namespace. */
+	/* Undecodable objects are in no list, but would remain after the namespace is deleted. */
 	if (vdi_quarantine_holds(&visit->kind->cacher->quarantine, vdi_cacher_prefix(visit->kind->cacher),
 				 vd_bytes_of(visit->name), &visit->error))
 		add_failure(visit, VD_UNDECODABLE, &visit->error);
@@ -445,9 +447,9 @@ static void start_kind(struct visit *visit)
 		got_list(visit, status, NULL, NULL);
 }
 
-/* ---- Looking at a namespace ---- */
+/* ---- Checking a namespace ---- */
 
-/* Whether it waits for us; takes its uid. */
+/* Returns true if the namespace waits for this controller; copies its uid. */
 static bool is_ours(struct visit *visit)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
@@ -479,7 +481,7 @@ static void looked(struct vdi_control_return *back)
 	} else if (visit->result == VD_OK || visit->result == VD_NOT_FOUND) {
 		end_visit(visit);
 	} else {
-		log_failure(visit, "it cannot be read");
+		log_failure(visit, "the namespace cannot be read");
 		wait_a_little(visit);
 	}
 }
@@ -495,15 +497,16 @@ static void got_namespace(void *arg, vd_status status, struct vd_object *object,
 	vdi_control_loop_post(&visit->controller->loop, &visit->back);
 }
 
-/* The newest set of kinds; the old one, when the server ends. */
-static void renew_served(struct visit *visit)
+/* Takes the newest set of kinds; keeps the old one when the server ends. */
+static void renew_resource_set(struct visit *visit)
 {
-	struct vdi_served *served = visit->controller->served(visit->controller->served_arg);
+	struct vdi_resource_set *resource_set =
+		visit->controller->get_resource_set(visit->controller->get_resource_set_arg);
 
-	if (served == NULL)
+	if (resource_set == NULL)
 		return;
-	(void) vdi_served_unref(visit->served);
-	visit->served = served;
+	(void) vdi_resource_set_unref(visit->resource_set);
+	visit->resource_set = resource_set;
 }
 
 static void look(struct visit *visit)
@@ -515,16 +518,16 @@ static void look(struct visit *visit)
 	visit->again = false;
 	controller->running++;
 	visit->back.run = looked;
-	renew_served(visit);
-	if (visit->served == NULL || !vdi_control_loop_begin(&controller->loop))
+	renew_resource_set(visit);
+	if (visit->resource_set == NULL || !vdi_control_loop_begin(&controller->loop))
 		return;
-	status = vd_cacher_get(visit->served->namespaces->cacher, VD_BYTES_NONE, vd_bytes_of(visit->name),
-			       VD_REVISION_UNSET, got_namespace, visit);
+	status = vd_cacher_get(visit->resource_set->namespaces->cacher, VD_BYTES_NONE,
+			       vd_bytes_of(visit->name), VD_REVISION_UNSET, got_namespace, visit);
 	if (status != VD_OK)
 		got_namespace(visit, status, NULL, 0, NULL);
 }
 
-/* ---- The actor ---- */
+/* ---- Actor ---- */
 
 static void turn(void *arg)
 {
@@ -565,7 +568,7 @@ static void add_visit(struct vdi_namespace_controller *controller, const char *n
 	struct visit **place = &controller->visits, *visit = VDI_NEW(struct visit);
 
 	if (visit == NULL)
-		return; /* the informer tells again */
+		return; /* the informer reports it again */
 	visit->controller = controller;
 	memcpy(visit->name, name, strlen(name) + 1);
 	while (*place)
@@ -621,7 +624,7 @@ size_t vdi_namespace_controller_count(struct vdi_namespace_controller *controlle
 	return atomic_load_explicit(&controller->visit_total, memory_order_relaxed);
 }
 
-/* ---- What the informer tells ---- */
+/* ---- Events of the informer ---- */
 
 static void saw(void *arg, struct vd_object *object)
 {
@@ -642,7 +645,7 @@ static void updated(void *arg, struct vd_object *old_object, struct vd_object *o
 	saw(arg, object);
 }
 
-/* ---- Life ---- */
+/* ---- Constructor and end ---- */
 
 struct vdi_namespace_controller *vdi_namespace_controller_free(struct vdi_namespace_controller *controller)
 {
@@ -667,14 +670,16 @@ struct vdi_namespace_controller *vdi_namespace_controller_free(struct vdi_namesp
 		free_visit(visit);
 	}
 	vdi_control_loop_fini(&controller->loop);
-	(void) vdi_served_unref(controller->first);
+	(void) vdi_resource_set_unref(controller->first);
 	vdi_free(controller);
 	return NULL;
 }
 
-vd_status vdi_namespace_controller_new(const struct vd_env *env, struct vdi_served *(*served)(void *arg),
-				       void *served_arg, struct vdi_namespace_controller **ret_controller,
-				       struct vd_error *reterr)
+vd_status vdi_namespace_controller_new(const struct vd_env *env,
+				       struct vdi_resource_set *(*get_resource_set)(void *arg),
+				       void				*get_resource_set_arg,
+				       struct vdi_namespace_controller **ret_controller,
+				       struct vd_error			*reterr)
 {
 	struct vd_informer_handler handler = { .add = added, .update = updated, .resync_period = RESYNC };
 	struct vdi_namespace_controller *controller = VDI_NEW(struct vdi_namespace_controller);
@@ -683,9 +688,9 @@ vd_status vdi_namespace_controller_new(const struct vd_env *env, struct vdi_serv
 	if (controller == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	controller->env = env;
-	controller->served = served;
-	controller->served_arg = served_arg;
-	controller->first = served(served_arg);
+	controller->get_resource_set = get_resource_set;
+	controller->get_resource_set_arg = get_resource_set_arg;
+	controller->first = get_resource_set(get_resource_set_arg);
 	handler.arg = controller;
 	status = vdi_control_loop_init(&controller->loop, env, "namespaces", turn, expired, controller);
 	if (status != VD_OK)

@@ -1,9 +1,9 @@
-/* The controller that empties namespaces which are being deleted, and lets them go.
+/* Deletes the content of namespaces that are being deleted, and then releases the namespaces.
  *
- * Mirrors kubernetes pkg/controller/namespace/deletion: pods first, then all other kinds; what has finalizers
- * is waited for, and said in the namespace's conditions; when nothing is left, the finalizer "kubernetes" is
- * taken out of the namespace's spec. Everything is derived from the objects, so that it may be killed at any
- * point, run twice, and beside a kube-controller-manager.
+ * Mirrors kubernetes pkg/controller/namespace/deletion: deletes pods first, then all other kinds; waits for
+ * objects with finalizers and reports them in the namespace's conditions; removes the finalizer "kubernetes"
+ * from the namespace's spec when no object is left. All state is derived from the objects, so the controller
+ * may be killed at any point, and several may run at once, also a kube-controller-manager.
  */
 #ifndef VDI_NAMESPACE_CONTROLLER_H
 #define VDI_NAMESPACE_CONTROLLER_H
@@ -12,18 +12,19 @@
 
 struct vdi_namespace_controller;
 
-/* Starts at once. served gives a use of the newest set of kinds, from any thread; it must have namespaces.
- * VD_NOMEM. */
+/* Starts at once. get_resource_set returns a reference to the newest set of kinds, on any thread; the set
+ * must have namespaces. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_namespace_controller_new(const struct vd_env *env,
-						    struct vdi_served *(*served)(void *arg), void *served_arg,
+						    struct vdi_resource_set *(*get_resource_set)(void *arg),
+						    void			     *get_resource_set_arg,
 						    struct vdi_namespace_controller **ret_controller,
 						    struct vd_error		     *reterr);
-/* Blocks until what is under way has ended. NULL is fine; returns NULL. */
+/* Blocks until running visits have ended. NULL is allowed. Returns NULL. */
 struct vdi_namespace_controller *vdi_namespace_controller_free(struct vdi_namespace_controller *controller);
-/* Something in the namespace has gone: looks again, if it is one that is being emptied. Any thread; cheap
- * when there is none. */
+/* Reports that an object of the namespace was deleted; checks the namespace again if it is being emptied.
+ * Any thread; cheap if no namespace is being emptied. */
 void vdi_namespace_controller_poke(struct vdi_namespace_controller *controller, struct vd_bytes name);
-/* How many namespaces are being emptied. Any thread. */
+/* Returns the number of namespaces that are being emptied. Any thread. */
 size_t vdi_namespace_controller_count(struct vdi_namespace_controller *controller);
 
 #endif

@@ -1,4 +1,4 @@
-/* Everything that may fail is made before anything is changed. */
+/* Every change allocates all it needs first, so that it cannot fail half-way. */
 #include "owner_graph.h"
 
 #include "hash.h"
@@ -51,7 +51,7 @@ struct vdi_owner_node *vdi_owner_graph_find(const struct vdi_owner_graph *graph,
 	return NULL;
 }
 
-/* Longer chains when there is no memory for more buckets; false when there are none at all. */
+/* Grows the table. Without memory the chains become longer; false if there is no table at all. */
 static bool make_room(struct vdi_owner_graph *graph)
 {
 	size_t			count = graph->bucket_count ? graph->bucket_count * 2 : BUCKETS_FIRST;
@@ -132,25 +132,25 @@ static void link_edges(struct vdi_owner_edge *edges, size_t count)
 	}
 }
 
-static bool same_owners(const struct vdi_owner_node *node, const struct vdi_owner_facts *facts)
+static bool same_owners(const struct vdi_owner_node *node, const struct vdi_owner_attributes *attributes)
 {
-	if (node->owner_count != facts->owner_count)
+	if (node->owner_count != attributes->owner_count)
 		return false;
 	for (size_t i = 0; i < node->owner_count; i++)
-		if (node->owners[i].blocks != facts->owners[i].blocks ||
-		    !vd_bytes_equal(vd_bytes_of(node->owners[i].owner->uid), facts->owners[i].uid))
+		if (node->owners[i].blocks != attributes->owners[i].blocks ||
+		    !vd_bytes_equal(vd_bytes_of(node->owners[i].owner->uid), attributes->owners[i].uid))
 			return false;
 	return true;
 }
 
-/* Frees the edges, after the node has others or none. Who waited for its dependents has one less, perhaps. */
+/* Frees the edges that a node no longer uses; owners that wait for their dependents are touched. */
 static void drop_edges(struct vdi_owner_graph *graph, struct vdi_owner_edge *edges, size_t count)
 {
 	unlink_edges(edges, count);
 	for (size_t i = 0; i < count; i++) {
 		if (edges[i].owner->waits_foreground)
 			graph->touched(graph->arg, edges[i].owner);
-		/* The same owner may be named twice: it is released with the last. */
+		/* The same owner may be named twice: release it at its last edge. */
 		for (size_t j = i + 1; j < count && edges[i].owner; j++)
 			if (edges[j].owner == edges[i].owner)
 				edges[i].owner = NULL;
@@ -160,99 +160,100 @@ static void drop_edges(struct vdi_owner_graph *graph, struct vdi_owner_edge *edg
 	vdi_free(edges);
 }
 
-/* NULL with *ret_failed: no memory. Nodes that were made for it are gone again then. */
+/* Returns NULL and sets *ret_failed without memory; the graph is then unchanged. */
 static struct vdi_owner_edge *make_edges(struct vdi_owner_graph *graph, struct vdi_owner_node *node,
-					 const struct vdi_owner_facts *facts, bool *ret_failed)
+					 const struct vdi_owner_attributes *attributes, bool *ret_failed)
 {
 	struct vdi_owner_edge *edges =
-		facts->owner_count ? vdi_calloc(facts->owner_count, sizeof *edges) : NULL;
+		attributes->owner_count ? vdi_calloc(attributes->owner_count, sizeof *edges) : NULL;
 	size_t count = 0;
 
-	*ret_failed = facts->owner_count && edges == NULL;
-	for (; edges && count < facts->owner_count; count++) {
-		edges[count].owner = get_node(graph, facts->owners[count].uid);
+	*ret_failed = attributes->owner_count && edges == NULL;
+	for (; edges && count < attributes->owner_count; count++) {
+		edges[count].owner = get_node(graph, attributes->owners[count].uid);
 		edges[count].dependent = node;
-		edges[count].blocks = facts->owners[count].blocks;
+		edges[count].blocks = attributes->owners[count].blocks;
 		if (edges[count].owner == NULL)
 			break;
 	}
-	if (edges == NULL || count == facts->owner_count)
+	if (edges == NULL || count == attributes->owner_count)
 		return edges;
 	*ret_failed = true;
-	link_edges(edges, count); /* so that they can be dropped like any */
+	link_edges(edges, count); /* so that drop_edges can remove them */
 	drop_edges(graph, edges, count);
 	return NULL;
 }
 
 /* ---- Changes ---- */
 
-static char *make_place(const struct vdi_owner_facts *facts)
+static char *make_place(const struct vdi_owner_attributes *attributes)
 {
-	char *place = vdi_alloc(facts->namespace_name.size + facts->name.size + 2);
+	char *place = vdi_alloc(attributes->namespace_name.size + attributes->name.size + 2);
 
 	if (place == NULL)
 		return NULL;
-	if (facts->namespace_name.size)
-		memcpy(place, facts->namespace_name.data, facts->namespace_name.size);
-	place[facts->namespace_name.size] = 0;
-	memcpy(place + facts->namespace_name.size + 1, facts->name.data, facts->name.size);
-	place[facts->namespace_name.size + 1 + facts->name.size] = 0;
+	if (attributes->namespace_name.size)
+		memcpy(place, attributes->namespace_name.data, attributes->namespace_name.size);
+	place[attributes->namespace_name.size] = 0;
+	memcpy(place + attributes->namespace_name.size + 1, attributes->name.data, attributes->name.size);
+	place[attributes->namespace_name.size + 1 + attributes->name.size] = 0;
 	return place;
 }
 
-static vd_status take_place(struct vdi_owner_node *node, const struct vdi_owner_facts *facts)
+static vd_status take_place(struct vdi_owner_node *node, const struct vdi_owner_attributes *attributes)
 {
 	char *place;
 
 	if (node->kind) /* the same uid is the same object */
 		return VD_OK;
-	place = make_place(facts);
+	place = make_place(attributes);
 	if (place == NULL)
 		return VD_NOMEM;
 	vdi_free(node->namespace_name);
 	node->namespace_name = place;
-	node->name = place + facts->namespace_name.size + 1;
+	node->name = place + attributes->namespace_name.size + 1;
 	return VD_OK;
 }
 
-static bool set_flags(struct vdi_owner_node *node, const struct vdi_owner_facts *facts)
+static bool set_flags(struct vdi_owner_node *node, const struct vdi_owner_attributes *attributes)
 {
-	bool changed = node->is_deleting != facts->is_deleting ||
-		       node->waits_foreground != facts->waits_foreground ||
-		       node->waits_orphan != facts->waits_orphan || node->waits_agent != facts->waits_agent;
+	bool changed = node->is_deleting != attributes->is_deleting ||
+		       node->waits_foreground != attributes->waits_foreground ||
+		       node->waits_orphan != attributes->waits_orphan ||
+		       node->waits_agent != attributes->waits_agent;
 
-	node->is_deleting = facts->is_deleting;
-	node->waits_foreground = facts->waits_foreground;
-	node->waits_orphan = facts->waits_orphan;
-	node->waits_agent = facts->waits_agent;
+	node->is_deleting = attributes->is_deleting;
+	node->waits_foreground = attributes->waits_foreground;
+	node->waits_orphan = attributes->waits_orphan;
+	node->waits_agent = attributes->waits_agent;
 	return changed;
 }
 
 static vd_status put_node(struct vdi_owner_graph *graph, struct vdi_owner_node *node,
-			  const struct vdi_owner_facts *facts)
+			  const struct vdi_owner_attributes *attributes)
 {
-	bool is_changed = node->kind == NULL, same = same_owners(node, facts), failed = false;
-	struct vdi_owner_edge *edges = same ? NULL : make_edges(graph, node, facts, &failed),
+	bool is_changed = node->kind == NULL, same = same_owners(node, attributes), failed = false;
+	struct vdi_owner_edge *edges = same ? NULL : make_edges(graph, node, attributes, &failed),
 			      *old = node->owners;
 	size_t old_count = node->owner_count;
 
 	if (failed)
 		return VD_NOMEM;
-	if (take_place(node, facts) != VD_OK) {
+	if (take_place(node, attributes) != VD_OK) {
 		if (edges) {
-			link_edges(edges, facts->owner_count);
-			drop_edges(graph, edges, facts->owner_count);
+			link_edges(edges, attributes->owner_count);
+			drop_edges(graph, edges, attributes->owner_count);
 		}
 		return VD_NOMEM;
 	}
-	node->kind = facts->kind;
+	node->kind = attributes->kind;
 	node->is_gone = false;
-	node->fill = facts->fill;
-	is_changed |= set_flags(node, facts);
+	node->fill = attributes->fill;
+	is_changed |= set_flags(node, attributes);
 	if (!same) {
 		node->owners = edges;
-		node->owner_count = facts->owner_count;
-		link_edges(edges, facts->owner_count);
+		node->owner_count = attributes->owner_count;
+		link_edges(edges, attributes->owner_count);
 		drop_edges(graph, old, old_count);
 	}
 	if ((is_changed || !same) && (node->waits_foreground || node->waits_orphan || node->waits_agent ||
@@ -261,20 +262,20 @@ static vd_status put_node(struct vdi_owner_graph *graph, struct vdi_owner_node *
 	return VD_OK;
 }
 
-vd_status vdi_owner_graph_put(struct vdi_owner_graph *graph, const struct vdi_owner_facts *facts)
+vd_status vdi_owner_graph_put(struct vdi_owner_graph *graph, const struct vdi_owner_attributes *attributes)
 {
-	struct vdi_owner_node *node = vdi_owner_graph_find(graph, facts->uid);
+	struct vdi_owner_node *node = vdi_owner_graph_find(graph, attributes->uid);
 	vd_status	       status;
 
 	if (node == NULL) {
-		if (facts->owner_count == 0 && !facts->waits_foreground && !facts->waits_orphan &&
-		    !facts->waits_agent)
+		if (attributes->owner_count == 0 && !attributes->waits_foreground &&
+		    !attributes->waits_orphan && !attributes->waits_agent)
 			return VD_OK;
-		node = get_node(graph, facts->uid);
+		node = get_node(graph, attributes->uid);
 		if (node == NULL)
 			return VD_NOMEM;
 	}
-	status = put_node(graph, node, facts);
+	status = put_node(graph, node, attributes);
 	vdi_owner_graph_release(graph, node);
 	return status;
 }
@@ -320,8 +321,8 @@ void vdi_owner_graph_touch_delayed(struct vdi_owner_graph *graph)
 				graph->touched(graph->arg, node);
 }
 
-/* One that went unseen takes nodes with it that may stand anywhere, so each bucket is begun again until
- * nothing in it has to go. */
+/* Returns a node of the bucket to remove. Removing one may free nodes in any bucket, so the search starts
+ * anew after each. */
 static struct vdi_owner_node *find_stale(const struct vdi_owner_graph *graph, size_t bucket, const void *kind,
 					 uint64_t fill)
 {

@@ -1,10 +1,9 @@
-/* Who belongs to whom, by uid: what the garbage collector knows of the objects.
+/* The garbage collector's graph of owner references, by uid.
  *
- * Only objects that have owners, that are named as owners, or that wait for the collector have a node. An
- * owner that nobody has seen is a node without a kind; so is one that has gone, as long as somebody still
- * names it. The graph is a hint where to look: nothing is deleted before the objects were read. Not
- * thread-safe: one lock around it, the collector's. Mirrors kubernetes
- * pkg/controller/garbagecollector/{graph,graph_builder}.go.
+ * Only objects that have owners, are named as owners, or wait for the collector have a node. A node without a
+ * kind is an owner that was never seen, or was deleted and is still named by dependents. The graph only hints
+ * at objects to check: nothing is deleted before the objects were read. Not thread-safe; the collector's
+ * lock guards it. Mirrors kubernetes pkg/controller/garbagecollector/{graph,graph_builder}.go.
  */
 #ifndef VDI_OWNER_GRAPH_H
 #define VDI_OWNER_GRAPH_H
@@ -18,7 +17,7 @@ struct vdi_owner_node;
 struct vdi_owner_edge {
 	struct vdi_owner_node  *owner;
 	struct vdi_owner_node  *dependent;
-	struct vdi_owner_edge  *next; /* of the owner's */
+	struct vdi_owner_edge  *next; /* next edge to the same owner */
 	struct vdi_owner_edge **link;
 	bool			blocks; /* blockOwnerDeletion */
 };
@@ -26,24 +25,25 @@ struct vdi_owner_edge {
 enum vdi_owner_state { VDI_OWNER_IDLE, VDI_OWNER_QUEUED, VDI_OWNER_RUNNING, VDI_OWNER_DELAYED };
 
 struct vdi_owner_node {
-	struct vdi_owner_node *next; /* of its bucket */
+	struct vdi_owner_node *next; /* in its bucket */
 	uint64_t	       hash;
-	void		      *kind;	       /* NULL: not seen, or gone */
-	char		      *namespace_name; /* with the name behind it; NULL: not seen */
+	void		      *kind;	       /* NULL: never seen, or deleted */
+	char		      *namespace_name; /* followed by the name, in one allocation; NULL: never seen */
 	char		      *name;
-	uint64_t	       fill; /* which one saw it last */
-	bool is_gone;		     /* its deletion was seen: it is nowhere, whatever its kind is by now */
-	bool is_deleting;
-	bool waits_foreground; /* it has that finalizer and is being deleted */
-	bool waits_orphan;
-	bool waits_agent;	       /* a pod under its grace period */
-	struct vdi_owner_edge *owners; /* an array */
+	uint64_t	       fill; /* fill that saw the object last */
+	/* its deletion was seen, so the object cannot exist any more, even if its kind is not served */
+	bool		       is_gone;
+	bool		       is_deleting;
+	bool		       waits_foreground; /* the object has this finalizer and is being deleted */
+	bool		       waits_orphan;
+	bool		       waits_agent; /* a pod in its grace period */
+	struct vdi_owner_edge *owners;	    /* an array */
 	size_t		       owner_count;
 	struct vdi_owner_edge *dependents; /* a list */
 
-	/* Whoever works on the nodes. A node that is not idle stays. */
+	/* For the collector. A node that is not idle is not freed. */
 	enum vdi_owner_state   state;
-	bool		       again; /* touched while it was worked on */
+	bool		       again; /* touched while it was checked */
 	unsigned	       failures;
 	struct vdi_timer       timer;
 	struct vdi_owner_node *queue_next;
@@ -56,8 +56,8 @@ struct vdi_owner_reference {
 	bool		blocks;
 };
 
-/* What an event says of an object. */
-struct vdi_owner_facts {
+/* The content of an event, as far as the graph needs it. */
+struct vdi_owner_attributes {
 	void				 *kind;
 	uint64_t			  fill;
 	struct vd_bytes			  namespace_name;
@@ -72,8 +72,8 @@ struct vdi_owner_graph {
 	struct vdi_owner_node **buckets;
 	size_t			bucket_count; /* a power of two, or 0 */
 	size_t			count;
-	uint64_t		seed; /* uids come from outside */
-	/* The node may need something done. Called inside the functions below; must not call back. */
+	uint64_t		seed; /* random, because clients can choose uids */
+	/* Called inside the functions below when the node may need work; must not call back. */
 	void (*touched)(void *arg, struct vdi_owner_node *node);
 	void *arg;
 };
@@ -82,21 +82,21 @@ void vdi_owner_graph_init(struct vdi_owner_graph *graph, uint64_t			 seed,
 			  void (*touched)(void *arg, struct vdi_owner_node *node), void *arg);
 void vdi_owner_graph_fini(struct vdi_owner_graph *graph);
 
-/* NULL when there is none. */
+/* Returns NULL if there is no such node. */
 struct vdi_owner_node *vdi_owner_graph_find(const struct vdi_owner_graph *graph, struct vd_bytes uid);
-/* The object is there, as the facts say. VD_NOMEM: the graph is as before. */
-VDI_MUST_USE vd_status vdi_owner_graph_put(struct vdi_owner_graph	*graph,
-					   const struct vdi_owner_facts *facts);
-/* It has gone: its deletion was seen. */
+/* Adds or updates an object. VD_NOMEM: the graph is unchanged. */
+VDI_MUST_USE vd_status vdi_owner_graph_put(struct vdi_owner_graph	     *graph,
+					   const struct vdi_owner_attributes *attributes);
+/* Removes an object whose deletion was seen. */
 void vdi_owner_graph_delete(struct vdi_owner_graph *graph, struct vd_bytes uid);
-/* It is not there any more. */
+/* Removes an object that was found to be absent. */
 void vdi_owner_graph_remove(struct vdi_owner_graph *graph, struct vd_bytes uid);
-/* What kind had and the given fill has not seen has gone; and owners that nobody saw may have gone unseen.
- * fill 0: all of the kind. */
+/* Removes the objects of kind that the given fill did not contain, and touches the dependents of owners that
+ * were never seen, because these may have been deleted unnoticed. fill 0: removes all of the kind. */
 void vdi_owner_graph_sweep(struct vdi_owner_graph *graph, void *kind, uint64_t fill);
-/* touched for all that are delayed or worked on. Walks the whole graph. */
+/* Calls touched for all delayed or running nodes. Visits the whole graph. */
 void vdi_owner_graph_touch_delayed(struct vdi_owner_graph *graph);
-/* After node became idle: it goes if nothing needs it. */
+/* Call after node became idle: frees it if nothing refers to it. */
 void vdi_owner_graph_release(struct vdi_owner_graph *graph, struct vdi_owner_node *node);
 
 #endif

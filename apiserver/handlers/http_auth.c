@@ -163,7 +163,7 @@ bool vdi_request_authorize(struct vdi_request *request)
 	is_allowed =
 		is_allowed || (!is_nobody && (is_about_oneself(&access) || is_discovery(request, &access)));
 	if (wants_to_impersonate(request) && (is_allowed || !is_nobody)) {
-		vdi_trail_decided(request->connection->trail, request->identity, false);
+		vdi_request_log_decided(request->connection->request_log, request->identity, false);
 		vdi_http_status_set(
 			&request->status, 403, "Forbidden",
 			"forbidden: User \"%s\" cannot impersonate: this server does not serve impersonation",
@@ -171,7 +171,7 @@ bool vdi_request_authorize(struct vdi_request *request)
 		vdi_request_fail(request, &request->status);
 		return false;
 	}
-	vdi_trail_decided(request->connection->trail, request->identity, is_allowed);
+	vdi_request_log_decided(request->connection->request_log, request->identity, is_allowed);
 	if (is_allowed)
 		return true;
 	if (is_nobody) /* ask for credentials first */

@@ -18,10 +18,11 @@ struct part {
 
 struct vdi_debug {
 	struct vdi_request *request;
-	struct vdi_served  *served; /* one reference on the set that was served when the request arrived */
-	_Atomic size_t	    left;
-	size_t		    part_count;
-	struct part	    parts[];
+	/* one reference on the set that was served when the request arrived */
+	struct vdi_resource_set *resource_set;
+	_Atomic size_t		 left;
+	size_t			 part_count;
+	struct part		 parts[];
 };
 
 static void free_debug(struct vdi_request *request)
@@ -30,7 +31,7 @@ static void free_debug(struct vdi_request *request)
 
 	for (size_t i = 0; i < debug->part_count; i++)
 		vdi_out_fini(&debug->parts[i].json);
-	(void) vdi_served_unref(debug->served);
+	(void) vdi_resource_set_unref(debug->resource_set);
 	vdi_free(debug);
 }
 
@@ -59,9 +60,10 @@ static void write_loops(struct vdi_out *body, struct vd_server *server)
 		longest = vdi_loop_longest_iteration(server->loops[i].loop);
 		vdi_out_printf(
 			body,
-			"{\"runner\":\"%u\",\"connections\":%lld,\"watches\":%lld,\"longestIterationUs\":%"
+			"{\"executor\":\"%u\",\"connections\":%lld,\"watches\":%lld,\"longestIterationUs\":%"
 			"lld,\"longestIterationCpuUs\":%lld}",
-			vdi_env_runner_number(server->env, vdi_loop_runner(server->loops[i].loop)->runner),
+			vdi_env_executor_number(server->env,
+						vdi_loop_executor(server->loops[i].loop)->executor),
 			(long long) server->loops[i].connections_open,
 			(long long) server->loops[i].watches_open, (long long) (longest.wall.ns / 1000),
 			(long long) (longest.cpu.ns / 1000));
@@ -155,23 +157,24 @@ static void all_dumped(struct vdi_request *request)
 	write_store(&body, server, request->debug);
 	vdi_out_raw(&body, ",\"resources\":[");
 	for (size_t i = 0; i < request->debug->part_count; i++)
-		write_resource(&body, request->debug->served->resources.items[i], &request->debug->parts[i]);
+		write_resource(&body, request->debug->resource_set->resources.items[i],
+			       &request->debug->parts[i]);
 	vdi_out_raw(&body, "]}\n");
 	vdi_request_reply(request, 200, "application/json", "", &body);
 }
 
 void vdi_handle_debug(struct vdi_request *request)
 {
-	struct vdi_served *served = request->loop->served;
-	size_t		   count = served->resources.count;
-	struct vdi_debug  *debug = vdi_calloc(1, sizeof *debug + count * sizeof debug->parts[0]);
+	struct vdi_resource_set *resource_set = request->loop->resource_set;
+	size_t			 count = resource_set->resources.count;
+	struct vdi_debug	*debug = vdi_calloc(1, sizeof *debug + count * sizeof debug->parts[0]);
 
 	if (debug == NULL) {
 		vdi_request_fail_nomem(request);
 		return;
 	}
 	debug->request = request;
-	debug->served = vdi_served_ref(served);
+	debug->resource_set = vdi_resource_set_ref(resource_set);
 	debug->part_count = count;
 	atomic_init(&debug->left, count);
 	request->debug = debug;
@@ -180,7 +183,8 @@ void vdi_handle_debug(struct vdi_request *request)
 		debug->parts[i].debug = debug;
 	vdi_request_await(request, all_dumped);
 	for (size_t i = 0; i < count; i++)
-		if (vdi_cacher_dump(served->resources.items[i]->cacher, dumped, &debug->parts[i]) != VD_OK)
+		if (vdi_cacher_dump(resource_set->resources.items[i]->cacher, dumped, &debug->parts[i]) !=
+		    VD_OK)
 			part_is_done(debug);
 	vdi_request_awaited(request, VD_OK, NULL);
 }

@@ -126,7 +126,7 @@ static vd_status plan_dry(struct vdi_request *request)
 	struct vdi_write *write = request->write;
 
 	VDI_TRY(plan_current(request));
-	if (write->call.deletion.verdict != VDI_DELETION_MARK)
+	if (write->call.deletion.decision != VDI_DELETION_MARK)
 		return VD_OK;
 	return vdi_write_show_dry(write, vdi_out_slice(&write->call.deletion.text));
 }
@@ -138,10 +138,10 @@ static void dry_planned(struct vdi_request *request)
 
 	if (write->computed != VD_OK)
 		vdi_request_fail(request, &write->status);
-	else if (deletion->verdict == VDI_DELETION_MARK)
+	else if (deletion->decision == VDI_DELETION_MARK)
 		vdi_request_reply_text(request, code_of(request, false), vdi_out_slice(&write->current));
-	else if (deletion->verdict == VDI_DELETION_WAIT || vdi_deletion_returns_object(request->resource))
-		vdi_request_reply_object(request, code_of(request, deletion->verdict == VDI_DELETION_REMOVE),
+	else if (deletion->decision == VDI_DELETION_WAIT || vdi_deletion_returns_object(request->resource))
+		vdi_request_reply_object(request, code_of(request, deletion->decision == VDI_DELETION_REMOVE),
 					 write->object, write->seen);
 	else
 		reply_success(request, deletion->uid);

@@ -296,7 +296,7 @@ static void find_kind(struct vdi_request *request)
 {
 	const struct vdi_route *route = &request->route;
 
-	request->resource = vdi_resource_ref(vdi_resources_find(&request->loop->served->resources,
+	request->resource = vdi_resource_ref(vdi_resources_find(&request->loop->resource_set->resources,
 								route->group, route->version, route->plural));
 }
 
@@ -409,9 +409,9 @@ static void got_definition(struct vdi_request *request)
 
 static void dispatch_unknown(struct vdi_request *request)
 {
-	struct vdi_resource *definitions =
-		vdi_resources_find(&request->loop->served->resources, vd_bytes_of("apiextensions.k8s.io"),
-				   vd_bytes_of("v1"), vd_bytes_of("customresourcedefinitions"));
+	struct vdi_resource *definitions = vdi_resources_find(
+		&request->loop->resource_set->resources, vd_bytes_of("apiextensions.k8s.io"),
+		vd_bytes_of("v1"), vd_bytes_of("customresourcedefinitions"));
 	char name[256];
 
 	if (request->server->kinds.definitions == NULL || definitions == NULL ||

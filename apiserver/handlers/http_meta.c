@@ -16,7 +16,7 @@ static const char text_type[] = "text/plain; charset=utf-8";
 
 void vdi_handle_document(struct vdi_request *request)
 {
-	const struct vdi_document *document = vdi_documents_find(&request->loop->served->documents,
+	const struct vdi_document *document = vdi_documents_find(&request->loop->resource_set->documents,
 								 request->route.path, request->form.form);
 	struct vdi_out		   body = VDI_OUT_INIT;
 	char			   headers[96];
@@ -63,10 +63,10 @@ static bool store_answers(const struct vd_server *server)
  * each check. */
 static void reply_health(struct vdi_request *request, bool ready_only, const char *name)
 {
-	struct vd_server	*server = request->server;
-	const struct vdi_served *served = request->loop->served;
-	struct vdi_out		 body = VDI_OUT_INIT, list = VDI_OUT_INIT;
-	struct vd_bytes		 query = request->head.query;
+	struct vd_server	      *server = request->server;
+	const struct vdi_resource_set *resource_set = request->loop->resource_set;
+	struct vdi_out		       body = VDI_OUT_INIT, list = VDI_OUT_INIT;
+	struct vd_bytes		       query = request->head.query;
 	bool verbose = query.size >= 7 && memmem(query.data, query.size, "verbose", 7) != NULL;
 	bool ready = !server->draining && !(ready_only && server->is_unready);
 
@@ -79,8 +79,8 @@ static void reply_health(struct vdi_request *request, bool ready_only, const cha
 		vdi_out_printf(&list, "%sstore %s\n", is_reachable ? "[+]" : "[-]",
 			       is_reachable ? "ok" : "failed: it does not answer");
 	}
-	for (size_t i = 0; ready_only && i < served->resources.count; i++) {
-		struct vdi_resource *resource = served->resources.items[i];
+	for (size_t i = 0; ready_only && i < resource_set->resources.count; i++) {
+		struct vdi_resource *resource = resource_set->resources.items[i];
 		bool		     is_ready = vd_cacher_ready(resource->cacher, NULL) == VD_OK;
 		char		     text[VDI_RESOURCE_NAME_MAX];
 
@@ -154,7 +154,7 @@ static bool reply_page(struct vdi_request *request, struct vd_bytes path)
 /* Sends the list of paths, for clients that accept JSON. */
 static void reply_paths(struct vdi_request *request)
 {
-	const struct vdi_documents *documents = &request->loop->served->documents;
+	const struct vdi_documents *documents = &request->loop->resource_set->documents;
 	struct vdi_out		    body = VDI_OUT_INIT;
 
 	vdi_out_raw(&body, "{\"paths\":[");

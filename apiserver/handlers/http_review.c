@@ -7,8 +7,8 @@
  */
 #include <stdio.h>
 
-#include "policy.h"
 #include "http_handlers.h"
+#include "policy.h"
 #include "protobuf.h"
 
 enum review { REVIEW_WHO, REVIEW_ACCESS, REVIEW_RULES };

@@ -8,11 +8,11 @@
  * A compressed watch (a streamed list whose client accepts gzip) uses deliver_packed() instead. The frame of
  * a live event is a gzip member, shared like plain frames. Initial events are not shared: they are collected
  * in one member, up to SLICE bytes of content; a longer frame becomes several members, one per iteration.
- * Every member is complete at the end of an iteration, so one packer per loop is enough.
+ * Every member is complete at the end of an iteration, so one gzip writer per loop is enough.
  */
 #include "env.h"
-#include "hash.h"
 #include "field_support.h"
+#include "hash.h"
 #include "http_handlers.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ struct watch_stream {
 	struct vdi_request_labels   labels;
 	struct vdi_account	   *account;  /* one reference; NULL: no limits */
 	struct vdi_resource	   *resource; /* one reference */
-	struct vdi_watch_form	    form;
+	struct vdi_watch_encoding   form;
 	struct vd_blob		   *rest;      /* a frame that is compressed in several iterations */
 	size_t			    rest_at;   /* position in its content */
 	bool			    turn_over; /* the iteration's slice is used up */
@@ -185,22 +185,22 @@ static void end_member(struct watch_stream *watch)
 {
 	struct vd_blob *frame;
 
-	if (watch->form.packer == NULL || vdi_packer_size(watch->form.packer) == 0)
+	if (watch->form.gzip_writer == NULL || vdi_gzip_writer_size(watch->form.gzip_writer) == 0)
 		return;
-	if (vdi_packer_end(watch->form.packer, &frame) != VD_OK || !enqueue(watch, frame))
+	if (vdi_gzip_writer_end(watch->form.gzip_writer, &frame) != VD_OK || !enqueue(watch, frame))
 		watch->failed = true;
 }
 
-/* Takes over frame, an uncompressed one; with a packer, compresses it as a member of its own. */
+/* Takes over frame, an uncompressed one; with a gzip writer, compresses it as a member of its own. */
 static void enqueue_alone(struct watch_stream *watch, struct vd_blob *frame)
 {
-	if (watch->form.packer == NULL) {
+	if (watch->form.gzip_writer == NULL) {
 		watch->failed |= !enqueue(watch, frame);
 		return;
 	}
 	end_member(watch);
 	if (!watch->failed)
-		vdi_packer_add(watch->form.packer, vdi_frame_content(frame));
+		vdi_gzip_writer_add(watch->form.gzip_writer, vdi_frame_content(frame));
 	vd_blob_unref(frame);
 	end_member(watch);
 }
@@ -324,8 +324,8 @@ static void pack_rest(struct watch_stream *watch)
 	struct vd_bytes content = vdi_frame_content(watch->rest);
 	size_t		size = VDI_MIN(content.size - watch->rest_at, SLICE - watch->form.packed);
 
-	vdi_packer_add(watch->form.packer,
-		       (struct vd_bytes) { (const char *) content.data + watch->rest_at, size });
+	vdi_gzip_writer_add(watch->form.gzip_writer,
+			    (struct vd_bytes) { (const char *) content.data + watch->rest_at, size });
 	watch->form.packed += size;
 	watch->rest_at += size;
 	if (watch->rest_at == content.size)
@@ -387,9 +387,9 @@ static bool pack_own(struct watch_stream *watch, const struct vd_watch_event *ev
 			return false;
 		}
 		size = content_size(frame);
-		vdi_packer_add(watch->form.packer, vdi_frame_content(frame));
+		vdi_gzip_writer_add(watch->form.gzip_writer, vdi_frame_content(frame));
 		vd_blob_unref(frame);
-		made = vdi_packer_end(watch->form.packer, &frame);
+		made = vdi_gzip_writer_end(watch->form.gzip_writer, &frame);
 		if (!check_frame(watch, event, made, &frame))
 			return false;
 		watch->failed |= !enqueue(watch, frame);
@@ -411,7 +411,7 @@ static bool has_turn(const struct watch_stream *watch)
 	return watch->rest == NULL && watch->form.packed < SLICE;
 }
 
-/* As deliver, with compression, which takes time: after SLICE bytes other connections run. The packer is
+/* As deliver, with compression, which takes time: after SLICE bytes other connections run. The gzip writer is
  * empty at the end. */
 static size_t deliver_packed(void *arg, const struct vd_watch_event *events, size_t count)
 {
@@ -623,7 +623,8 @@ static struct watch_stream *new_stream(struct vdi_request *request)
 	watch->state_due = request->params.send_initial_events == VD_TRUE;
 	if (request->params.send_initial_events == VD_TRUE && request->params.allow_bookmarks &&
 	    vdi_request_accepts_gzip(request))
-		watch->form.packer = vdi_http_loop_packer(request->loop); /* NULL: sent uncompressed */
+		/* NULL: sent uncompressed */
+		watch->form.gzip_writer = vdi_http_loop_gzip_writer(request->loop);
 	vdi_metric_add(watch->running, 1);
 	return watch;
 }
@@ -631,7 +632,7 @@ static struct watch_stream *new_stream(struct vdi_request *request)
 void vdi_handle_watch(struct vdi_request *request)
 {
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
-	struct vd_watch_sink	sink = { deliver, ended, NULL, vdi_loop_runner(request->loop->loop) };
+	struct vd_watch_sink	sink = { deliver, ended, NULL, vdi_loop_executor(request->loop->loop) };
 	struct vdi_out		head = VDI_OUT_INIT;
 	struct watch_stream    *watch;
 	struct vd_blob	       *frame;
@@ -658,7 +659,7 @@ void vdi_handle_watch(struct vdi_request *request)
 	watch->account = request->account;
 	request->account = NULL;
 	sink.arg = watch;
-	if (watch->form.packer)
+	if (watch->form.gzip_writer)
 		sink.deliver = deliver_packed;
 	status = vd_cacher_watch(request->resource->cacher, &options, &sink, &watch->watcher, &error);
 	if (status != VD_OK) {
@@ -668,7 +669,7 @@ void vdi_handle_watch(struct vdi_request *request)
 		return;
 	}
 	type = watch->form.negotiated.protobuf ? VDI_K8S_PROTO_TYPE ";stream=watch" : "application/json";
-	if (watch->form.packer)
+	if (watch->form.gzip_writer)
 		vdi_request_encoded_head(request, &head, 200, type, "", "gzip");
 	else
 		vdi_request_stream_head(request, &head, type, true);

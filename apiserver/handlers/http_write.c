@@ -11,13 +11,13 @@
 #include "cacher.h"
 #include "crd.h"
 #include "field_check.h"
-#include "http_write.h"
 #include "http_handlers.h"
+#include "http_write.h"
 #include "json_number.h"
 #include "object_scale.h"
 #include "protobuf.h"
-#include "stored_version.h"
 #include "request_log.h"
+#include "stored_version.h"
 
 static const char patch_types[] =
 	"application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
@@ -79,7 +79,7 @@ struct vdi_write *vdi_write_begin(struct vdi_request *request, const char *optio
 	write->edit.name = request->route.name;
 	write->edit.body = (struct vd_bytes) { request->body, request->body_size };
 	if (!has_protobuf(request) || request->head.method == VDI_HTTP_DELETE)
-		vdi_trail_request_body(request->connection->trail, write->edit.body);
+		vdi_request_log_request_body(request->connection->request_log, write->edit.body);
 	write->edit.now = vd_env_wall(request->server->env);
 	write->dry_run = request->params.has_dry_run;
 	if (request->head.method == VDI_HTTP_PATCH &&
@@ -241,7 +241,7 @@ static bool take_checked(struct vdi_request *request)
 	struct vdi_write *write = request->write;
 
 	if (has_protobuf(request) && write->edit.body.data == write->json.data)
-		vdi_trail_request_body(request->connection->trail, write->edit.body);
+		vdi_request_log_request_body(request->connection->request_log, write->edit.body);
 	if (write->computed != VD_OK) {
 		vdi_request_fail(request, &write->status);
 		return false;
@@ -395,7 +395,7 @@ static void create_edited(struct vdi_request *request)
 		return;
 	}
 	name = vd_bytes_of(write->edited.name);
-	vdi_trail_named(request->connection->trail, write->edited.name);
+	vdi_request_log_named(request->connection->request_log, write->edited.name);
 	if (write->dry_run) {
 		vdi_request_await(request, dry_created);
 		status = vd_cacher_get(request->resource->cacher, write->edit.namespace_name, name,
@@ -445,7 +445,7 @@ static void refuse_terminating(struct vdi_request *request)
 
 static void got_namespace(struct vdi_request *request)
 {
-	struct vdi_resource *namespaces = request->loop->served->namespaces;
+	struct vdi_resource *namespaces = request->loop->resource_set->namespaces;
 	struct vd_bytes	     name = request->route.namespace_name;
 
 	if (request->result == VD_NOT_FOUND && request->write->tries == 0) {
@@ -471,7 +471,7 @@ static void look_for_namespace(struct vdi_request *request, vd_rev revision)
 {
 	vdi_request_await(request, got_namespace);
 	vdi_request_awaited(request,
-			    vd_cacher_get(request->loop->served->namespaces->cacher, VD_BYTES_NONE,
+			    vd_cacher_get(request->loop->resource_set->namespaces->cacher, VD_BYTES_NONE,
 					  request->route.namespace_name, revision, vdi_request_got_object,
 					  request),
 			    NULL);

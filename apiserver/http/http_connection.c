@@ -6,7 +6,7 @@
  *
  * An idle connection holds no buffer: reads use the loop's scratch memory, and only unparsed bytes are kept.
  * One request is handled at a time; pipelined bytes wait in `input`. A closed connection moves to the loop's
- * graveyard, because callers on the stack still hold it.
+ * list of deferred frees, because callers on the stack still hold it.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -18,8 +18,8 @@
 #include "http_metrics.h"
 #include "http_request.h"
 #include "http_server.h"
-#include "request_log.h"
 #include "http_text.h"
+#include "request_log.h"
 
 #define INPUT_MAX 131072
 #define LINGER VD_SECONDS(1)
@@ -143,8 +143,8 @@ void vdi_http_connection_close(struct vdi_http_connection *connection)
 	connection->in_turns = false;
 	if (connection->tls)
 		vdi_tls_link_end(connection->tls);
-	/* The stream lives until the graveyard is emptied and may receive events until then: they must not
-	 * reach the next connection that gets this descriptor number. */
+	/* The stream lives until the list of deferred frees is emptied and may receive events until then:
+	 * they must not reach the next connection that gets this descriptor number. */
 	(void) close(connection->fd);
 	connection->fd = -1;
 	if (connection->request) {
@@ -155,9 +155,9 @@ void vdi_http_connection_close(struct vdi_http_connection *connection)
 		vdi_request_detach(connection->request);
 	}
 	connection->request = NULL;
-	connection->trail = vdi_trail_end(connection->trail);
+	connection->request_log = vdi_request_log_end(connection->request_log);
 	LIST_REMOVE(connection, siblings);
-	LIST_INSERT_HEAD(&loop->graveyard, connection, siblings);
+	LIST_INSERT_HEAD(&loop->deferred_free, connection, siblings);
 	loop->connection_count--;
 	loop->connections_open--;
 	vd_actor_wake(loop->actor);
@@ -195,7 +195,7 @@ vd_status vdi_http_connection_send(struct vdi_http_connection *connection, const
 		return VD_IO;
 	if (connection->tls) {
 		status = vdi_tls_link_send(connection->tls, parts, count, ret_sent);
-		vdi_trail_sent(connection->trail, *ret_sent);
+		vdi_request_log_sent(connection->request_log, *ret_sent);
 		return status;
 	}
 	for (size_t i = 0; i < count; i++)
@@ -208,7 +208,7 @@ vd_status vdi_http_connection_send(struct vdi_http_connection *connection, const
 	if (sent < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? VD_AGAIN : VD_IO;
 	*ret_sent = (size_t) sent;
-	vdi_trail_sent(connection->trail, *ret_sent);
+	vdi_request_log_sent(connection->request_log, *ret_sent);
 	return (size_t) sent == total ? VD_OK : VD_AGAIN;
 }
 
@@ -227,7 +227,7 @@ static void finish(struct vdi_http_connection *connection)
 	struct vdi_http_stream *stream = connection->stream;
 
 	connection->stream = NULL;
-	connection->trail = vdi_trail_end(connection->trail);
+	connection->request_log = vdi_request_log_end(connection->request_log);
 	connection->is_watch = false;
 	connection->request_due = VD_NEVER;
 	if (stream)
@@ -361,7 +361,7 @@ void vdi_http_connection_stream(struct vdi_http_connection *connection, struct v
 	connection->stream = stream;
 	forget_request(connection);
 	if (connection->is_watch) {
-		vdi_trail_streams(connection->trail);
+		vdi_request_log_streams(connection->request_log);
 		connection->request_due = VD_NEVER;
 		clear_deadline(connection);
 	} else {
@@ -382,7 +382,7 @@ static void refuse(struct vdi_http_connection *connection, const struct vdi_http
 	struct vdi_out		body = VDI_OUT_INIT, head = VDI_OUT_INIT;
 
 	connection->loop->server->refused_total++;
-	vdi_trail_refused(connection, refusal->code);
+	vdi_request_log_refused(connection, refusal->code);
 	connection->keep_alive = false;
 	connection->state = VDI_HTTP_LINGER;
 	vdi_free(connection->input);
@@ -412,7 +412,7 @@ static void handle(struct vdi_http_connection *connection)
 	connection->state = VDI_HTTP_HANDLE;
 	vdi_http_connection_limit(connection, connection->loop->server->options.request_timeout);
 	connection->loop->server->request_total++;
-	connection->trail = vdi_trail_begin(connection->request);
+	connection->request_log = vdi_request_log_begin(connection->request);
 	connection->loop->server->dispatch(connection->request);
 }
 

@@ -133,11 +133,11 @@ const char *vdi_http_loop_date(struct vdi_http_loop *loop)
 	return loop->date;
 }
 
-struct vdi_packer *vdi_http_loop_packer(struct vdi_http_loop *loop)
+struct vdi_gzip_writer *vdi_http_loop_gzip_writer(struct vdi_http_loop *loop)
 {
-	if (loop->packer == NULL && vdi_packer_new(&loop->packer) != VD_OK)
+	if (loop->gzip_writer == NULL && vdi_gzip_writer_new(&loop->gzip_writer) != VD_OK)
 		return NULL;
-	return loop->packer;
+	return loop->gzip_writer;
 }
 
 void vdi_http_loop_arm(struct vdi_http_loop *loop)
@@ -154,7 +154,7 @@ static void bury(struct vdi_http_loop *loop)
 {
 	struct vdi_http_connection *connection;
 
-	while ((connection = LIST_FIRST(&loop->graveyard)) != NULL) {
+	while ((connection = LIST_FIRST(&loop->deferred_free)) != NULL) {
 		LIST_REMOVE(connection, siblings);
 		vdi_http_connection_free(connection);
 	}
@@ -247,17 +247,17 @@ static struct vdi_request *join(struct vdi_request *first, struct vdi_request *s
 
 static void take_newest(struct vdi_http_loop *loop)
 {
-	struct vdi_security *security = loop->security;
-	struct vdi_served   *served = loop->served;
+	struct vdi_security	*security = loop->security;
+	struct vdi_resource_set *resource_set = loop->resource_set;
 
 	vdi_lock_acquire(&loop->server->lock);
 	loop->security = vdi_security_ref(loop->server->security);
-	loop->served = vdi_served_ref(loop->server->kinds.served);
+	loop->resource_set = vdi_resource_set_ref(loop->server->kinds.resource_set);
 	atomic_store(&loop->served_number, loop->server->kinds.served_number);
 	vdi_kinds_wake_locked(&loop->server->kinds);
 	vdi_lock_release(&loop->server->lock);
 	(void) vdi_security_unref(security);
-	(void) vdi_served_unref(served);
+	(void) vdi_resource_set_unref(resource_set);
 }
 
 void vdi_http_loop_freshen(struct vdi_http_loop *loop)
@@ -321,7 +321,7 @@ static void run(void *arg)
 	expire(loop);
 	loop->timer_due = vdi_timer_heap_next_due(&loop->timers);
 	vd_actor_set_timer(loop->actor, loop->timer_due);
-	if (loop->left || !TAILQ_EMPTY(&loop->turns) || !LIST_EMPTY(&loop->graveyard))
+	if (loop->left || !TAILQ_EMPTY(&loop->turns) || !LIST_EMPTY(&loop->deferred_free))
 		vd_actor_wake(loop->actor);
 }
 
@@ -381,14 +381,14 @@ vd_status vdi_http_loop_init(struct vdi_http_loop *loop, struct vd_server *serve
 	loop->server = server;
 	loop->timer_due = VD_NEVER;
 	LIST_INIT(&loop->connections);
-	LIST_INIT(&loop->graveyard);
+	LIST_INIT(&loop->deferred_free);
 	TAILQ_INIT(&loop->turns);
 	vdi_lock_init(&loop->lock, VDI_LOCK_QUEUE);
 	take_newest(loop);
 	loop->scratch = vdi_alloc(VDI_HTTP_SCRATCH_SIZE);
 	status = loop->scratch ? vdi_loop_new(server->env, &loop->loop) : VD_NOMEM;
 	if (status == VD_OK)
-		status = vd_runner_actor_new(vdi_loop_runner(loop->loop), &options, &loop->actor);
+		status = vd_executor_actor_new(vdi_loop_executor(loop->loop), &options, &loop->actor);
 	if (status == VD_OK && accepts(loop))
 		(void) event_assign(&loop->accept_event, vdi_loop_base(loop->loop), server->listen_fd,
 				    EV_READ | EV_PERSIST, on_accept, loop);
@@ -412,8 +412,8 @@ void vdi_http_loop_fini(struct vdi_http_loop *loop)
 	bury(loop);
 	vdi_lock_fini(&loop->lock);
 	(void) vdi_security_unref(loop->security);
-	(void) vdi_served_unref(loop->served);
-	(void) vdi_packer_free(loop->packer);
+	(void) vdi_resource_set_unref(loop->resource_set);
+	(void) vdi_gzip_writer_free(loop->gzip_writer);
 	vdi_free(loop->scratch);
 	memset(loop, 0, sizeof *loop);
 }

@@ -19,8 +19,8 @@
 
 /* largest response in protobuf */
 #define ANSWER_MAX ((size_t) 64 << 20)
-#include "request_log.h"
 #include "http_text.h"
+#include "request_log.h"
 
 struct vdi_request *vdi_request_new(struct vdi_http_connection *connection, struct vd_bytes head_bytes,
 				    struct vdi_http_refusal *ret_refusal)
@@ -216,10 +216,10 @@ static void write_head(struct vdi_request *request, struct vdi_out *out, int cod
 
 	if (connection->loop->server->draining)
 		connection->keep_alive = false;
-	vdi_trail_answered(connection->trail, code);
+	vdi_request_log_answered(connection->request_log, code);
 	vdi_out_printf(out, "HTTP/1.1 %d %s\r\n%s%sCache-Control: no-cache, private\r\n%s", code,
 		       vdi_http_reason_phrase(code), vdi_http_loop_date(connection->loop),
-		       vdi_trail_header(connection->trail), headers);
+		       vdi_request_log_header(connection->request_log), headers);
 	vdi_out_bytes(out, vdi_out_slice(&request->warnings));
 	if (content_type)
 		vdi_out_printf(out, "Content-Type: %s\r\n", content_type);
@@ -281,8 +281,8 @@ void vdi_request_reply_status(struct vdi_request *request, const struct vdi_http
 	struct vdi_out body = VDI_OUT_INIT;
 
 	vdi_http_status_write(&body, status);
-	vdi_trail_status(request->connection->trail, status);
-	vdi_trail_response_body(request->connection->trail, vdi_out_slice(&body));
+	vdi_request_log_status(request->connection->request_log, status);
+	vdi_request_log_response_body(request->connection->request_log, vdi_out_slice(&body));
 	if (request->form.protobuf && !body.failed) {
 		vdi_request_reply_protobuf_status(request, status->code, headers, vdi_out_slice(&body));
 		vdi_out_fini(&body);
@@ -412,7 +412,7 @@ void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_byt
 {
 	struct vdi_out body = VDI_OUT_INIT;
 
-	vdi_trail_response_body(request->connection->trail, text);
+	vdi_request_log_response_body(request->connection->request_log, text);
 	if (request->form.protobuf && vdi_request_reply_protobuf(request, code, text, 0))
 		return;
 	if (request->form.form == VDI_FORM_OBJECT)
@@ -429,7 +429,7 @@ void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_o
 	struct vdi_out text = VDI_OUT_INIT;
 
 	/* The audit log needs the JSON text anyway, with its revision. */
-	if (request->form.protobuf && !vdi_trail_wants_response(request->connection->trail) &&
+	if (request->form.protobuf && !vdi_request_log_wants_response(request->connection->request_log) &&
 	    vdi_request_reply_protobuf(request, code, vd_kv_value(vd_object_kv(object)), revision))
 		return;
 	vdi_object_write(&text, request->resource, object, revision);

@@ -15,24 +15,24 @@
 
 #include "accounts.h"
 #include "actor_loop.h"
+#include "gzip_writer.h"
 #include "http_parser.h"
+#include "http_text.h"
 #include "kinds.h"
 #include "lock.h"
-#include "gzip_writer.h"
-#include "security.h"
 #include "resource_set.h"
+#include "security.h"
 #include "timer.h"
 #include "usage.h"
 #include "work_queue.h"
-#include "http_text.h"
 
 struct vdi_controller_metrics;
 struct vdi_garbage_collector;
 struct vdi_http_metrics;
 struct vdi_namespace_controller;
 struct vdi_request;
-struct vdi_trail;
-struct vdi_trails;
+struct vdi_request_log;
+struct vdi_request_logs;
 struct vdi_http_connection;
 
 /* A response that is written in pieces. */
@@ -77,8 +77,8 @@ struct vdi_http_connection {
 	struct vdi_identity    *identity; /* from the client certificate; NULL: none */
 	struct vdi_request     *request;
 	struct vdi_http_stream *stream;
-	struct vdi_trail       *trail; /* of the request in progress; NULL: logging disabled */
-	char		       *input; /* bytes not parsed yet; NULL if none */
+	struct vdi_request_log *request_log; /* of the request in progress; NULL: logging disabled */
+	char		       *input;	     /* bytes not parsed yet; NULL if none */
 	uint32_t		input_size;
 	uint32_t		input_capacity;
 	char		       *pending; /* unsent rest of a buffered response */
@@ -103,27 +103,27 @@ struct vdi_http_loop {
 	/* Owned by the loop's thread. */
 	LIST_HEAD(, vdi_http_connection) connections;
 	/* closed connections, freed in the actor's next run, when no caller on the stack holds them */
-	LIST_HEAD(, vdi_http_connection) graveyard;
+	LIST_HEAD(, vdi_http_connection) deferred_free;
 	TAILQ_HEAD(vdi_http_turns_head, vdi_http_connection) turns;
 	struct vdi_timer_heap timers;
 	vd_mono		      timer_due;
 	uint32_t	      connection_count;
 	_Atomic int64_t	      connections_open; /* these two: the counts for other threads to read */
 	_Atomic int64_t	      watches_open;
-	_Atomic uint64_t      served_number; /* number of served */
+	_Atomic uint64_t      served_number; /* number of resource_set */
 	char		      date[VDI_HTTP_DATE_SIZE + 16];
 	int64_t		      date_second;
 	/* last ping that the loop has answered; written under the server's lock */
 	_Atomic uint64_t     pong;
 	struct vdi_security *security; /* one reference on the newest */
 	/* one reference on the newest set that the loop has taken; NULL: the server ends */
-	struct vdi_served  *served;
-	struct event	    accept_event; /* of a loop that accepts */
-	struct vdi_timer    accept_pause;
-	struct vdi_request *left;	/* completed requests that the last run did not reach */
-	char		   *scratch;	/* VDI_HTTP_SCRATCH_SIZE bytes, for reads */
-	unsigned	    gzip_count; /* compressed responses in progress */
-	struct vdi_packer  *packer;	/* for compressed watches; NULL until the first */
+	struct vdi_resource_set *resource_set;
+	struct event		 accept_event; /* of a loop that accepts */
+	struct vdi_timer	 accept_pause;
+	struct vdi_request	*left;	      /* completed requests that the last run did not reach */
+	char			*scratch;     /* VDI_HTTP_SCRATCH_SIZE bytes, for reads */
+	unsigned		 gzip_count;  /* compressed responses in progress */
+	struct vdi_gzip_writer	*gzip_writer; /* for compressed watches; NULL until the first */
 
 	/* Guarded by lock. */
 	struct vdi_lock	    lock;
@@ -147,7 +147,7 @@ struct vd_server {
 	struct vdi_http_loop	      *loops;
 	size_t			       loop_count;
 	struct vdi_http_metrics	      *metrics;
-	struct vdi_trails	      *trails;
+	struct vdi_request_logs	      *request_logs;
 	struct vdi_garbage_collector  *garbage_collector; /* NULL: none */
 	struct vdi_controller_metrics *controller_metrics;
 	struct vdi_work_queue	       work; /* work that would block a loop */
@@ -180,7 +180,7 @@ struct vd_server {
 	struct vdi_condition changed;
 	struct vdi_security *security;	/* the newest; each loop has its own reference */
 	uint64_t	     pool_pong; /* last ping that the env's threads have answered */
-	struct vd_actor	    *pulse;	/* answers pings on the env's threads */
+	struct vd_actor	    *heartbeat; /* answers pings on the env's threads */
 	struct vdi_kinds     kinds;	/* see kinds.h */
 };
 
@@ -204,7 +204,7 @@ void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *requ
 /* On the loop's thread: sets the actor's timer to the earliest deadline. */
 void vdi_http_loop_arm(struct vdi_http_loop *loop);
 /* Borrowed for the loop's lifetime. NULL: out of memory. */
-struct vdi_packer *vdi_http_loop_packer(struct vdi_http_loop *loop);
+struct vdi_gzip_writer *vdi_http_loop_gzip_writer(struct vdi_http_loop *loop);
 /* Returns "Date: ...\r\n", valid until the next call. */
 const char *vdi_http_loop_date(struct vdi_http_loop *loop);
 

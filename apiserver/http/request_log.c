@@ -16,105 +16,107 @@
 #define CODE_CUT 499
 #define ID_SIZE 65
 
-struct vdi_trail {
-	struct vdi_trails   *trails;
-	vd_wall		     received;
-	vd_mono		     started;
-	const char	    *verb;   /* Kubernetes' verb */
-	const char	    *method; /* HTTP method */
-	char		     version[4];
-	char		     peer[INET6_ADDRSTRLEN];
-	char		     id[ID_SIZE];
-	char		     header[sizeof "Audit-Id: \r\n" + ID_SIZE];
-	struct vdi_out	     uri, agent;
-	struct vdi_out	     reference; /* members of objectRef; empty: none */
-	bool		     has_name;
-	struct vdi_identity *identity; /* one reference */
-	bool		     is_decided, is_allowed;
-	int		     level; /* audit level of this request */
-	bool		     is_secret;
-	int		     code;   /* 0: no response yet */
-	struct vdi_out	     status; /* further members of responseStatus */
-	struct vdi_out	     request_body, response_body;
-	uint64_t	     sent_bytes;
+struct vdi_request_log {
+	struct vdi_request_logs *request_logs;
+	vd_wall			 received;
+	vd_mono			 started;
+	const char		*verb;	 /* Kubernetes' verb */
+	const char		*method; /* HTTP method */
+	char			 version[4];
+	char			 peer[INET6_ADDRSTRLEN];
+	char			 id[ID_SIZE];
+	char			 header[sizeof "Audit-Id: \r\n" + ID_SIZE];
+	struct vdi_out		 uri, agent;
+	struct vdi_out		 reference; /* members of objectRef; empty: none */
+	bool			 has_name;
+	struct vdi_identity	*identity; /* one reference */
+	bool			 is_decided, is_allowed;
+	int			 level; /* audit level of this request */
+	bool			 is_secret;
+	int			 code;	 /* 0: no response yet */
+	struct vdi_out		 status; /* further members of responseStatus */
+	struct vdi_out		 request_body, response_body;
+	uint64_t		 sent_bytes;
 };
 
 /* ---- The logs ---- */
 
-static vd_status open_one(struct vdi_trails *trails, const char *name, const char *path,
-			  struct vdi_metric *taken, struct vdi_metric *lost, struct vdi_line_log **ret_log,
+static vd_status open_one(struct vdi_request_logs *request_logs, const char *name, const char *path,
+			  struct vdi_metric *taken, struct vdi_metric *lost, struct vdi_async_log **ret_log,
 			  struct vd_error *reterr)
 {
-	const struct vdi_line_log_options options = {
+	const struct vdi_async_log_options options = {
 		.name = name, .path = path, .taken = taken, .lost = lost
 	};
 
-	return path ? vdi_line_log_open(trails->env, &options, ret_log, reterr) : VD_OK;
+	return path ? vdi_async_log_open(request_logs->env, &options, ret_log, reterr) : VD_OK;
 }
 
-static vd_status get_metrics(struct vdi_trails *trails)
+static vd_status get_metrics(struct vdi_request_logs *request_logs)
 {
-	struct vdi_metrics *registry = vdi_env_metrics(trails->env);
+	struct vdi_metrics *registry = vdi_env_metrics(request_logs->env);
 	const char	   *plugin = "log";
 
-	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_AUDIT_EVENT_TOTAL, NULL, &trails->audit_taken));
-	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_AUDIT_ERROR_TOTAL, &plugin, &trails->audit_lost));
-	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ACCESS_LOG_LINES_TOTAL, NULL, &trails->access_taken));
-	return vdi_metric_get(registry, VDI_METRIC_ACCESS_LOG_LOST_TOTAL, NULL, &trails->access_lost);
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_AUDIT_EVENT_TOTAL, NULL, &request_logs->audit_taken));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_AUDIT_ERROR_TOTAL, &plugin, &request_logs->audit_lost));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ACCESS_LOG_LINES_TOTAL, NULL,
+			       &request_logs->access_taken));
+	return vdi_metric_get(registry, VDI_METRIC_ACCESS_LOG_LOST_TOTAL, NULL, &request_logs->access_lost);
 }
 
-vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_options *options,
-			  struct vdi_trails **ret_trails, struct vd_error *reterr)
+vd_status vdi_request_logs_open(const struct vd_env *env, const struct vd_server_options *options,
+				struct vdi_request_logs **ret_request_logs, struct vd_error *reterr)
 {
-	const char	  *audit = options->audit_level == VD_AUDIT_NONE ? NULL : options->audit_path;
-	struct vdi_trails *trails;
-	vd_status	   status = VD_OK;
+	const char		*audit = options->audit_level == VD_AUDIT_NONE ? NULL : options->audit_path;
+	struct vdi_request_logs *request_logs;
+	vd_status		 status = VD_OK;
 
-	*ret_trails = NULL;
+	*ret_request_logs = NULL;
 	if (options->audit_level < VD_AUDIT_NONE || options->audit_level > VD_AUDIT_REQUEST_RESPONSE)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "audit log: invalid level %d",
 				    options->audit_level);
 	if (audit == NULL && options->access_path == NULL)
 		return VD_OK;
-	trails = VDI_NEW(struct vdi_trails);
-	if (trails == NULL)
+	request_logs = VDI_NEW(struct vdi_request_logs);
+	if (request_logs == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
-	*trails = (struct vdi_trails) { .env = env, .level = options->audit_level };
-	if (get_metrics(trails) != VD_OK)
+	*request_logs = (struct vdi_request_logs) { .env = env, .level = options->audit_level };
+	if (get_metrics(request_logs) != VD_OK)
 		status = vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	if (status == VD_OK)
-		status = open_one(trails, "audit log", audit, trails->audit_taken, trails->audit_lost,
-				  &trails->audit, reterr);
+		status = open_one(request_logs, "audit log", audit, request_logs->audit_taken,
+				  request_logs->audit_lost, &request_logs->audit, reterr);
 	if (status == VD_OK)
-		status = open_one(trails, "access log", options->access_path, trails->access_taken,
-				  trails->access_lost, &trails->access, reterr);
+		status =
+			open_one(request_logs, "access log", options->access_path, request_logs->access_taken,
+				 request_logs->access_lost, &request_logs->access, reterr);
 	if (status == VD_OK)
-		*ret_trails = trails;
+		*ret_request_logs = request_logs;
 	else
-		(void) vdi_trails_close(trails);
+		(void) vdi_request_logs_close(request_logs);
 	return status;
 }
 
-struct vdi_trails *vdi_trails_close(struct vdi_trails *trails)
+struct vdi_request_logs *vdi_request_logs_close(struct vdi_request_logs *request_logs)
 {
-	if (trails == NULL)
+	if (request_logs == NULL)
 		return NULL;
-	(void) vdi_line_log_close(trails->audit);
-	(void) vdi_line_log_close(trails->access);
-	vdi_metric_release(trails->audit_taken);
-	vdi_metric_release(trails->audit_lost);
-	vdi_metric_release(trails->access_taken);
-	vdi_metric_release(trails->access_lost);
-	vdi_free(trails);
+	(void) vdi_async_log_close(request_logs->audit);
+	(void) vdi_async_log_close(request_logs->access);
+	vdi_metric_release(request_logs->audit_taken);
+	vdi_metric_release(request_logs->audit_lost);
+	vdi_metric_release(request_logs->access_taken);
+	vdi_metric_release(request_logs->access_lost);
+	vdi_free(request_logs);
 	return NULL;
 }
 
-void vdi_trails_reopen(struct vdi_trails *trails)
+void vdi_request_logs_reopen(struct vdi_request_logs *request_logs)
 {
-	if (trails == NULL)
+	if (request_logs == NULL)
 		return;
-	vdi_line_log_reopen(trails->audit);
-	vdi_line_log_reopen(trails->access);
+	vdi_async_log_reopen(request_logs->audit);
+	vdi_async_log_reopen(request_logs->access);
 }
 
 /* ---- Start ---- */
@@ -151,7 +153,7 @@ static void set_peer(int fd, char peer[INET6_ADDRSTRLEN])
 
 /* Takes the client's audit ID if it has the form of one (upstream takes any, truncated at 64 bytes), else
  * makes a version 4 UUID. */
-static void set_id(struct vdi_trail *trail, const struct vdi_request *request)
+static void set_id(struct vdi_request_log *request_log, const struct vdi_request *request)
 {
 	struct vd_bytes given;
 	uint64_t	high, low;
@@ -164,15 +166,16 @@ static void set_id(struct vdi_trail *trail, const struct vdi_request *request)
 		       bytes[i] != '\\')
 			i++;
 		if (i == given.size) {
-			(void) snprintf(trail->id, sizeof trail->id, "%.*s", (int) given.size, bytes);
+			(void) snprintf(request_log->id, sizeof request_log->id, "%.*s", (int) given.size,
+					bytes);
 			return;
 		}
 	}
-	high = (vd_env_random(trail->trails->env) & ~UINT64_C(0xf000)) | UINT64_C(0x4000);
-	low = (vd_env_random(trail->trails->env) & ~(UINT64_C(3) << 62)) | UINT64_C(2) << 62;
-	(void) snprintf(trail->id, sizeof trail->id, "%08x-%04x-%04x-%04x-%012llx", (unsigned) (high >> 32),
-			(unsigned) (high >> 16 & 0xffff), (unsigned) (high & 0xffff), (unsigned) (low >> 48),
-			(unsigned long long) (low & UINT64_C(0xffffffffffff)));
+	high = (vd_env_random(request_log->request_logs->env) & ~UINT64_C(0xf000)) | UINT64_C(0x4000);
+	low = (vd_env_random(request_log->request_logs->env) & ~(UINT64_C(3) << 62)) | UINT64_C(2) << 62;
+	(void) snprintf(request_log->id, sizeof request_log->id, "%08x-%04x-%04x-%04x-%012llx",
+			(unsigned) (high >> 32), (unsigned) (high >> 16 & 0xffff), (unsigned) (high & 0xffff),
+			(unsigned) (low >> 48), (unsigned long long) (low & UINT64_C(0xffffffffffff)));
 }
 
 static bool is(struct vd_bytes text, const char *wanted)
@@ -189,9 +192,9 @@ static bool is_secret(const struct vdi_route *route)
 	return is(route->group, "authentication.k8s.io");
 }
 
-static void set_reference(struct vdi_trail *trail, const struct vdi_route *route)
+static void set_reference(struct vdi_request_log *request_log, const struct vdi_route *route)
 {
-	struct vdi_out *out = &trail->reference;
+	struct vdi_out *out = &request_log->reference;
 
 	vdi_out_raw(out, "{");
 	vdi_out_member(out, "resource", route->plural);
@@ -200,7 +203,7 @@ static void set_reference(struct vdi_trail *trail, const struct vdi_route *route
 	vdi_out_member(out, "apiGroup", route->group);
 	vdi_out_member(out, "apiVersion", route->version);
 	vdi_out_member(out, "subresource", route->subresource);
-	trail->has_name = route->name.size > 0;
+	request_log->has_name = route->name.size > 0;
 }
 
 /* Returns true for parameters in which clients send credentials, though this server reads none. */
@@ -245,65 +248,67 @@ static void write_query(struct vdi_out *out, struct vd_bytes query)
 	}
 }
 
-struct vdi_trail *vdi_trail_begin(const struct vdi_request *request)
+struct vdi_request_log *vdi_request_log_begin(const struct vdi_request *request)
 {
-	struct vdi_trails *trails = request->server->trails;
-	struct vdi_trail  *trail;
-	struct vd_bytes	   agent;
+	struct vdi_request_logs *request_logs = request->server->request_logs;
+	struct vdi_request_log	*request_log;
+	struct vd_bytes		 agent;
 
-	if (trails == NULL)
+	if (request_logs == NULL)
 		return NULL;
-	trail = VDI_NEW(struct vdi_trail);
-	if (trail == NULL) {
-		vdi_metric_add(trails->audit ? trails->audit_lost : NULL, 1);
-		vdi_metric_add(trails->access ? trails->access_lost : NULL, 1);
+	request_log = VDI_NEW(struct vdi_request_log);
+	if (request_log == NULL) {
+		vdi_metric_add(request_logs->audit ? request_logs->audit_lost : NULL, 1);
+		vdi_metric_add(request_logs->access ? request_logs->access_lost : NULL, 1);
 		return NULL;
 	}
-	trail->trails = trails;
-	trail->received = vd_env_wall(trails->env);
-	trail->started = vd_env_now(trails->env);
-	trail->method = method_of(request->head.method);
-	trail->verb = vdi_request_verb(request);
-	(void) snprintf(trail->version, sizeof trail->version, "1.%d", !request->head.version_1_0);
-	set_peer(request->connection->fd, trail->peer);
-	set_id(trail, request);
-	(void) snprintf(trail->header, sizeof trail->header, "Audit-Id: %s\r\n",
-			trails->audit ? trail->id : "");
-	vdi_out_bytes(&trail->uri, request->head.path);
+	request_log->request_logs = request_logs;
+	request_log->received = vd_env_wall(request_logs->env);
+	request_log->started = vd_env_now(request_logs->env);
+	request_log->method = method_of(request->head.method);
+	request_log->verb = vdi_request_verb(request);
+	(void) snprintf(request_log->version, sizeof request_log->version, "1.%d",
+			!request->head.version_1_0);
+	set_peer(request->connection->fd, request_log->peer);
+	set_id(request_log, request);
+	(void) snprintf(request_log->header, sizeof request_log->header, "Audit-Id: %s\r\n",
+			request_logs->audit ? request_log->id : "");
+	vdi_out_bytes(&request_log->uri, request->head.path);
 	if (request->head.query.size) {
-		vdi_out_raw(&trail->uri, "?");
-		write_query(&trail->uri, request->head.query);
+		vdi_out_raw(&request_log->uri, "?");
+		write_query(&request_log->uri, request->head.query);
 	}
 	if (vdi_http_header_get(&request->head, "User-Agent", &agent))
-		vdi_out_bytes(&trail->agent, agent);
-	trail->level = trails->level;
+		vdi_out_bytes(&request_log->agent, agent);
+	request_log->level = request_logs->level;
 	if (request->route.kind == VDI_ROUTE_RESOURCE) {
-		set_reference(trail, &request->route);
-		trail->is_secret = is_secret(&request->route);
-		if (trail->is_secret)
-			trail->level = VDI_MIN(trail->level, VD_AUDIT_METADATA);
+		set_reference(request_log, &request->route);
+		request_log->is_secret = is_secret(&request->route);
+		if (request_log->is_secret)
+			request_log->level = VDI_MIN(request_log->level, VD_AUDIT_METADATA);
 	}
-	return trail;
+	return request_log;
 }
 
 /* ---- Facts about the request ---- */
 
-void vdi_trail_decided(struct vdi_trail *trail, struct vdi_identity *identity, bool is_allowed)
+void vdi_request_log_decided(struct vdi_request_log *request_log, struct vdi_identity *identity,
+			     bool is_allowed)
 {
-	if (trail == NULL)
+	if (request_log == NULL)
 		return;
-	(void) vdi_identity_unref(trail->identity);
-	trail->identity = vdi_identity_ref(identity);
-	trail->is_decided = true;
-	trail->is_allowed = is_allowed;
+	(void) vdi_identity_unref(request_log->identity);
+	request_log->identity = vdi_identity_ref(identity);
+	request_log->is_decided = true;
+	request_log->is_allowed = is_allowed;
 }
 
-void vdi_trail_named(struct vdi_trail *trail, const char *name)
+void vdi_request_log_named(struct vdi_request_log *request_log, const char *name)
 {
-	if (trail == NULL || trail->has_name || trail->reference.size == 0)
+	if (request_log == NULL || request_log->has_name || request_log->reference.size == 0)
 		return;
-	vdi_out_member(&trail->reference, "name", vd_bytes_of(name));
-	trail->has_name = true;
+	vdi_out_member(&request_log->reference, "name", vd_bytes_of(name));
+	request_log->has_name = true;
 }
 
 /* Writes json on one line; nothing if it is not JSON. */
@@ -320,51 +325,53 @@ static void copy_json(struct vd_bytes json, struct vdi_out *out)
 	vdi_tree_fini(&tree);
 }
 
-void vdi_trail_request_body(struct vdi_trail *trail, struct vd_bytes json)
+void vdi_request_log_request_body(struct vdi_request_log *request_log, struct vd_bytes json)
 {
-	if (trail && trail->trails->audit && trail->level >= VD_AUDIT_REQUEST && json.size)
-		copy_json(json, &trail->request_body);
+	if (request_log && request_log->request_logs->audit && request_log->level >= VD_AUDIT_REQUEST &&
+	    json.size)
+		copy_json(json, &request_log->request_body);
 }
 
-bool vdi_trail_wants_response(const struct vdi_trail *trail)
+bool vdi_request_log_wants_response(const struct vdi_request_log *request_log)
 {
-	return trail && trail->trails->audit && trail->level >= VD_AUDIT_REQUEST_RESPONSE;
+	return request_log && request_log->request_logs->audit &&
+	       request_log->level >= VD_AUDIT_REQUEST_RESPONSE;
 }
 
-void vdi_trail_response_body(struct vdi_trail *trail, struct vd_bytes json)
+void vdi_request_log_response_body(struct vdi_request_log *request_log, struct vd_bytes json)
 {
-	if (vdi_trail_wants_response(trail))
-		copy_json(json, &trail->response_body);
+	if (vdi_request_log_wants_response(request_log))
+		copy_json(json, &request_log->response_body);
 }
 
-void vdi_trail_answered(struct vdi_trail *trail, int code)
+void vdi_request_log_answered(struct vdi_request_log *request_log, int code)
 {
-	if (trail)
-		trail->code = code;
+	if (request_log)
+		request_log->code = code;
 }
 
-void vdi_trail_status(struct vdi_trail *trail, const struct vdi_http_status *status)
+void vdi_request_log_status(struct vdi_request_log *request_log, const struct vdi_http_status *status)
 {
-	if (trail == NULL || trail->trails->audit == NULL)
+	if (request_log == NULL || request_log->request_logs->audit == NULL)
 		return;
-	vdi_out_reset(&trail->status);
-	vdi_out_printf(&trail->status, ",\"status\":\"%s\"", status->success ? "Success" : "Failure");
-	if (!trail->is_secret) /* the message of an invalid body may quote it */
-		vdi_out_member(&trail->status, "message",
+	vdi_out_reset(&request_log->status);
+	vdi_out_printf(&request_log->status, ",\"status\":\"%s\"", status->success ? "Success" : "Failure");
+	if (!request_log->is_secret) /* the message of an invalid body may quote it */
+		vdi_out_member(&request_log->status, "message",
 			       status->long_message.size ? status->long_message :
 							   vd_bytes_of(status->message));
-	vdi_out_member(&trail->status, "reason", vd_bytes_of(status->reason ? status->reason : ""));
+	vdi_out_member(&request_log->status, "reason", vd_bytes_of(status->reason ? status->reason : ""));
 }
 
-void vdi_trail_sent(struct vdi_trail *trail, size_t size_bytes)
+void vdi_request_log_sent(struct vdi_request_log *request_log, size_t size_bytes)
 {
-	if (trail)
-		trail->sent_bytes += size_bytes;
+	if (request_log)
+		request_log->sent_bytes += size_bytes;
 }
 
-const char *vdi_trail_header(const struct vdi_trail *trail)
+const char *vdi_request_log_header(const struct vdi_request_log *request_log)
 {
-	return trail && trail->trails->audit ? trail->header : "";
+	return request_log && request_log->request_logs->audit ? request_log->header : "";
 }
 
 /* ---- Audit ---- */
@@ -387,64 +394,64 @@ static void write_body(struct vdi_out *out, const char *key, const struct vdi_ou
 	vdi_out_bytes(out, vdi_out_slice(body));
 }
 
-static void write_event(struct vdi_out *out, const struct vdi_trail *trail, const char *stage)
+static void write_event(struct vdi_out *out, const struct vdi_request_log *request_log, const char *stage)
 {
 	static const char *const levels[] = { "None", "Metadata", "Request", "RequestResponse" };
 
 	vdi_out_printf(out, "{\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\",\"level\":\"%s\"",
-		       levels[trail->level]);
-	vdi_out_member(out, "auditID", vd_bytes_of(trail->id));
+		       levels[request_log->level]);
+	vdi_out_member(out, "auditID", vd_bytes_of(request_log->id));
 	vdi_out_member(out, "stage", vd_bytes_of(stage));
-	vdi_out_member(out, "requestURI", vdi_out_slice(&trail->uri));
-	vdi_out_member(out, "verb", vd_bytes_of(trail->verb));
-	vdi_identity_write(out, "user", trail->identity);
-	if (trail->peer[0])
-		vdi_out_printf(out, ",\"sourceIPs\":[\"%s\"]", trail->peer);
-	vdi_out_member(out, "userAgent", vdi_out_slice(&trail->agent));
-	if (trail->reference.size) {
+	vdi_out_member(out, "requestURI", vdi_out_slice(&request_log->uri));
+	vdi_out_member(out, "verb", vd_bytes_of(request_log->verb));
+	vdi_identity_write(out, "user", request_log->identity);
+	if (request_log->peer[0])
+		vdi_out_printf(out, ",\"sourceIPs\":[\"%s\"]", request_log->peer);
+	vdi_out_member(out, "userAgent", vdi_out_slice(&request_log->agent));
+	if (request_log->reference.size) {
 		vdi_out_key(out, "objectRef");
-		vdi_out_bytes(out, vdi_out_slice(&trail->reference));
+		vdi_out_bytes(out, vdi_out_slice(&request_log->reference));
 		vdi_out_raw(out, "}");
 	}
 	vdi_out_raw(out, ",\"responseStatus\":{\"metadata\":{}");
-	if (trail->code)
-		vdi_out_bytes(out, vdi_out_slice(&trail->status));
+	if (request_log->code)
+		vdi_out_bytes(out, vdi_out_slice(&request_log->status));
 	else
 		vdi_out_raw(out, ",\"status\":\"Failure\",\"message\":\"the connection was closed before the "
 				 "answer\"");
-	vdi_out_printf(out, ",\"code\":%d}", trail->code ? trail->code : CODE_CUT);
-	write_body(out, "requestObject", &trail->request_body);
-	write_body(out, "responseObject", &trail->response_body);
-	write_time(out, "requestReceivedTimestamp", trail->received);
-	write_time(out, "stageTimestamp", vd_env_wall(trail->trails->env));
-	if (trail->is_decided)
+	vdi_out_printf(out, ",\"code\":%d}", request_log->code ? request_log->code : CODE_CUT);
+	write_body(out, "requestObject", &request_log->request_body);
+	write_body(out, "responseObject", &request_log->response_body);
+	write_time(out, "requestReceivedTimestamp", request_log->received);
+	write_time(out, "stageTimestamp", vd_env_wall(request_log->request_logs->env));
+	if (request_log->is_decided)
 		vdi_out_printf(out,
 			       ",\"annotations\":{\"authorization.k8s.io/"
 			       "decision\":\"%s\",\"authorization.k8s.io/reason\":\"\"}",
-			       trail->is_allowed ? "allow" : "forbid");
+			       request_log->is_allowed ? "allow" : "forbid");
 	vdi_out_raw(out, "}");
-	out->failed |=
-		trail->uri.failed || trail->agent.failed || trail->reference.failed || trail->status.failed;
+	out->failed |= request_log->uri.failed || request_log->agent.failed ||
+		       request_log->reference.failed || request_log->status.failed;
 }
 
-static void log_event(const struct vdi_trail *trail, const char *stage)
+static void log_event(const struct vdi_request_log *request_log, const char *stage)
 {
 	struct vdi_out line = VDI_OUT_INIT;
 
-	if (trail->trails->audit == NULL)
+	if (request_log->request_logs->audit == NULL)
 		return;
-	write_event(&line, trail, stage);
+	write_event(&line, request_log, stage);
 	if (line.failed)
-		vdi_metric_add(trail->trails->audit_lost, 1);
+		vdi_metric_add(request_log->request_logs->audit_lost, 1);
 	else
-		vdi_line_log_put(trail->trails->audit, vdi_out_slice(&line));
+		vdi_async_log_put(request_log->request_logs->audit, vdi_out_slice(&line));
 	vdi_out_fini(&line);
 }
 
-void vdi_trail_streams(struct vdi_trail *trail)
+void vdi_request_log_streams(struct vdi_request_log *request_log)
 {
-	if (trail)
-		log_event(trail, "ResponseStarted");
+	if (request_log)
+		log_event(request_log, "ResponseStarted");
 }
 
 /* ---- Access log ---- */
@@ -488,70 +495,71 @@ static void write_common_time(struct vdi_out *out, vd_wall wall)
 	vdi_out_printf(out, "[%s]", text);
 }
 
-static void put_access(struct vdi_trails *trails, struct vdi_out *line)
+static void put_access(struct vdi_request_logs *request_logs, struct vdi_out *line)
 {
 	if (line->failed)
-		vdi_metric_add(trails->access_lost, 1);
+		vdi_metric_add(request_logs->access_lost, 1);
 	else
-		vdi_line_log_put(trails->access, vdi_out_slice(line));
+		vdi_async_log_put(request_logs->access, vdi_out_slice(line));
 	vdi_out_fini(line);
 }
 
-static void log_access(const struct vdi_trail *trail)
+static void log_access(const struct vdi_request_log *request_log)
 {
 	struct vdi_out line = VDI_OUT_INIT;
-	vd_dur	       took = vd_mono_since(vd_env_now(trail->trails->env), trail->started);
+	vd_dur	       took = vd_mono_since(vd_env_now(request_log->request_logs->env), request_log->started);
 
-	if (trail->trails->access == NULL)
+	if (request_log->request_logs->access == NULL)
 		return;
-	write_word(&line, trail->peer);
+	write_word(&line, request_log->peer);
 	vdi_out_raw(&line, " - ");
-	write_word(&line, trail->identity ? trail->identity->user : "");
+	write_word(&line, request_log->identity ? request_log->identity->user : "");
 	vdi_out_raw(&line, " ");
-	write_common_time(&line, trail->received);
-	vdi_out_printf(&line, " \"%s ", trail->method);
-	write_quoted(&line, vdi_out_slice(&trail->uri));
-	vdi_out_printf(&line, " HTTP/%s\" %d %llu \"-\" \"", trail->version,
-		       trail->code ? trail->code : CODE_CUT, (unsigned long long) trail->sent_bytes);
-	write_quoted(&line, vdi_out_slice(&trail->agent));
+	write_common_time(&line, request_log->received);
+	vdi_out_printf(&line, " \"%s ", request_log->method);
+	write_quoted(&line, vdi_out_slice(&request_log->uri));
+	vdi_out_printf(&line, " HTTP/%s\" %d %llu \"-\" \"", request_log->version,
+		       request_log->code ? request_log->code : CODE_CUT,
+		       (unsigned long long) request_log->sent_bytes);
+	write_quoted(&line, vdi_out_slice(&request_log->agent));
 	vdi_out_printf(&line, "\" %lld.%06lld ", (long long) (took.ns / 1000000000),
 		       (long long) (took.ns % 1000000000 / 1000));
-	write_word(&line, trail->id);
-	line.failed |= trail->uri.failed || trail->agent.failed;
-	put_access(trail->trails, &line);
+	write_word(&line, request_log->id);
+	line.failed |= request_log->uri.failed || request_log->agent.failed;
+	put_access(request_log->request_logs, &line);
 }
 
-void vdi_trail_refused(const struct vdi_http_connection *connection, int code)
+void vdi_request_log_refused(const struct vdi_http_connection *connection, int code)
 {
-	struct vdi_trails *trails = connection->loop->server->trails;
-	struct vdi_out	   line = VDI_OUT_INIT;
-	char		   peer[INET6_ADDRSTRLEN];
+	struct vdi_request_logs *request_logs = connection->loop->server->request_logs;
+	struct vdi_out		 line = VDI_OUT_INIT;
+	char			 peer[INET6_ADDRSTRLEN];
 
-	if (trails == NULL || trails->access == NULL)
+	if (request_logs == NULL || request_logs->access == NULL)
 		return;
 	set_peer(connection->fd, peer);
 	write_word(&line, peer);
 	vdi_out_raw(&line, " - - ");
-	write_common_time(&line, vd_env_wall(trails->env));
+	write_common_time(&line, vd_env_wall(request_logs->env));
 	vdi_out_printf(&line, " \"-\" %d 0 \"-\" \"-\" 0.000000 -", code);
-	put_access(trails, &line);
+	put_access(request_logs, &line);
 }
 
 /* ---- End ---- */
 
-struct vdi_trail *vdi_trail_end(struct vdi_trail *trail)
+struct vdi_request_log *vdi_request_log_end(struct vdi_request_log *request_log)
 {
-	if (trail == NULL)
+	if (request_log == NULL)
 		return NULL;
-	log_event(trail, "ResponseComplete");
-	log_access(trail);
-	(void) vdi_identity_unref(trail->identity);
-	vdi_out_fini(&trail->uri);
-	vdi_out_fini(&trail->agent);
-	vdi_out_fini(&trail->reference);
-	vdi_out_fini(&trail->status);
-	vdi_out_fini(&trail->request_body);
-	vdi_out_fini(&trail->response_body);
-	vdi_free(trail);
+	log_event(request_log, "ResponseComplete");
+	log_access(request_log);
+	(void) vdi_identity_unref(request_log->identity);
+	vdi_out_fini(&request_log->uri);
+	vdi_out_fini(&request_log->agent);
+	vdi_out_fini(&request_log->reference);
+	vdi_out_fini(&request_log->status);
+	vdi_out_fini(&request_log->request_body);
+	vdi_out_fini(&request_log->response_body);
+	vdi_free(request_log);
 	return NULL;
 }

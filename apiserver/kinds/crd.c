@@ -157,24 +157,24 @@ static vd_status take_subresources(struct reading *reading, struct vdi_resource 
 static vd_status take_schema(struct reading *reading, struct vdi_resource *resource,
 			     const struct vdi_node *version)
 {
-	const struct vdi_node *node = vdi_tree_find(&reading->tree, version, "schema.openAPIV3Schema");
-	struct vdi_faults      faults = { 0 };
-	struct vdi_schema     *schema;
-	vd_status	       status;
+	const struct vdi_node  *node = vdi_tree_find(&reading->tree, version, "schema.openAPIV3Schema");
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_schema      *schema;
+	vd_status		status;
 
 	if (!vdi_tree_is(node, VDI_NODE_OBJECT))
 		return VD_OK;
-	status = vdi_schema_compile(&reading->tree, node, resource->version, &schema, &faults);
+	status = vdi_schema_compile(&reading->tree, node, resource->version, &schema, &field_errors);
 	if (status == VD_OK) {
 		resource->schema = schema;
 	} else if (status == VD_INVALID) {
-		struct vd_bytes message = vdi_faults_message(&faults);
+		struct vd_bytes message = vdi_field_errors_message(&field_errors);
 
 		(void) vd_error_set(reading->error, VD_INVALID, "the schema of %s is not structural: %.*s",
 				    resource->version, (int) VDI_MIN(message.size, (size_t) 160),
 				    message.size ? (const char *) message.data : "");
 	}
-	vdi_faults_fini(&faults);
+	vdi_field_errors_fini(&field_errors);
 	return status;
 }
 

@@ -34,9 +34,9 @@ VDI_MUST_USE vd_status vdi_crd_prepare(struct vdi_tree *tree, struct vdi_node *r
 				       const struct vdi_node *old);
 /* Adds upstream's validation errors, and an error for webhook conversion, which is not supported.
  * *ret_rule_count: number of x-kubernetes-validations, which this server does not evaluate. VD_NOMEM;
- * otherwise check faults. */
+ * otherwise check field errors. */
 VDI_MUST_USE vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root,
-					const struct vdi_node *old, struct vdi_faults *faults,
+					const struct vdi_node *old, struct vdi_field_errors *field_errors,
 					size_t *ret_rule_count);
 
 /* ---- crd.c: served resources ---- */

@@ -12,10 +12,10 @@
 #define SCHEMAS_WORK_MAX (8 * VDI_SCHEMA_PATTERN_MAX)
 
 struct check {
-	struct vdi_tree	  *tree;
-	struct vdi_faults *faults;
-	size_t		   rule_count;
-	uint64_t	   schemas_work; /* steps left */
+	struct vdi_tree		*tree;
+	struct vdi_field_errors *field_errors;
+	size_t			 rule_count;
+	uint64_t		 schemas_work; /* steps left */
 };
 
 static struct vdi_node *get(struct check *check, const struct vdi_node *object, const char *name)
@@ -43,8 +43,8 @@ static void required(struct check *check, const char *place, const char *name, c
 {
 	char buffer[FIELD_MAX];
 
-	vdi_faults_add(check->faults, VDI_FAULT_REQUIRED, field_of(buffer, place, name), VD_BYTES_NONE, "%s",
-		       why);
+	vdi_field_errors_add(check->field_errors, VDI_FIELD_ERROR_REQUIRED, field_of(buffer, place, name),
+			     VD_BYTES_NONE, "%s", why);
 }
 
 static void invalid(struct check *check, const char *place, const char *name, struct vd_bytes value,
@@ -52,8 +52,8 @@ static void invalid(struct check *check, const char *place, const char *name, st
 {
 	char buffer[FIELD_MAX];
 
-	vdi_faults_add_text(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, name), value, "%s",
-			    why);
+	vdi_field_errors_add_text(check->field_errors, VDI_FIELD_ERROR_INVALID, field_of(buffer, place, name),
+				  value, "%s", why);
 }
 
 static void invalid_node(struct check *check, const char *place, const char *name,
@@ -61,8 +61,8 @@ static void invalid_node(struct check *check, const char *place, const char *nam
 {
 	char buffer[FIELD_MAX];
 
-	vdi_faults_add_node(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, name), value, "%s",
-			    why);
+	vdi_field_errors_add_node(check->field_errors, VDI_FIELD_ERROR_INVALID, field_of(buffer, place, name),
+				  value, "%s", why);
 }
 
 static bool is_lower_or_digit(char c)
@@ -118,8 +118,8 @@ static void check_labels(struct check *check, const char *name, const struct vdi
 		check_label(check, "spec.names", member, vdi_tree_string_of(item), false);
 	}
 	if (i > VDI_RESOURCE_WORDS_MAX)
-		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(name), VD_BYTES_NONE,
-			       "must have at most %d items", VDI_RESOURCE_WORDS_MAX);
+		vdi_field_errors_add(check->field_errors, VDI_FIELD_ERROR_TOO_MANY, vd_bytes_of(name),
+				     VD_BYTES_NONE, "must have at most %d items", VDI_RESOURCE_WORDS_MAX);
 }
 
 static void check_names(struct check *check, const struct vdi_node *names)
@@ -175,8 +175,9 @@ static void check_column(struct check *check, const char *place, const struct vd
 	if (path.size == 0)
 		required(check, place, "jsonPath", "");
 	else if (path.size > 1024 || ((const char *) path.data)[0] != '.')
-		vdi_faults_add_text(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, "jsonPath"),
-				    path, "must be a simple json path starting with .");
+		vdi_field_errors_add_text(check->field_errors, VDI_FIELD_ERROR_INVALID,
+					  field_of(buffer, place, "jsonPath"), path,
+					  "must be a simple json path starting with .");
 }
 
 static bool begins(struct vd_bytes path, const char *with)
@@ -347,13 +348,13 @@ static void check_selectable_fields(struct check *check, const char *place, cons
 		unique_count += other == item;
 		(void) snprintf(member, sizeof member, "%s.selectableFields[%zu].jsonPath", place, i);
 		if (other != item)
-			vdi_faults_add_text(check->faults, VDI_FAULT_DUPLICATE, vd_bytes_of(member), path,
-					    "%s", "");
+			vdi_field_errors_add_text(check->field_errors, VDI_FIELD_ERROR_DUPLICATE,
+						  vd_bytes_of(member), path, "%s", "");
 	}
 	if (unique_count > 8) {
 		(void) snprintf(member, sizeof member, "%s.selectableFields", place);
-		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(member), VD_BYTES_NONE,
-			       "must have at most 8 items");
+		vdi_field_errors_add(check->field_errors, VDI_FIELD_ERROR_TOO_MANY, vd_bytes_of(member),
+				     VD_BYTES_NONE, "must have at most 8 items");
 	}
 }
 
@@ -371,8 +372,8 @@ static void check_lists(struct check *check, const char *place, const struct vdi
 	check_selectable_fields(check, place, version, get(check, version, "selectableFields"));
 	if (count_of(columns) > VDI_RESOURCE_COLUMNS_MAX) {
 		(void) snprintf(member, sizeof member, "%s.additionalPrinterColumns", place);
-		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(member), VD_BYTES_NONE,
-			       "must have at most %d items", VDI_RESOURCE_COLUMNS_MAX);
+		vdi_field_errors_add(check->field_errors, VDI_FIELD_ERROR_TOO_MANY, vd_bytes_of(member),
+				     VD_BYTES_NONE, "must have at most %d items", VDI_RESOURCE_COLUMNS_MAX);
 	}
 }
 
@@ -390,11 +391,12 @@ static vd_status check_schema(struct check *check, const char *place, const stru
 	}
 	(void) field_of(buffer, place, "schema.openAPIV3Schema");
 	if (check->schemas_work == 0) {
-		vdi_faults_add(check->faults, VDI_FAULT_FORBIDDEN, vd_bytes_of(buffer), VD_BYTES_NONE,
-			       "the schemas of all versions take too many steps to compile together");
+		vdi_field_errors_add(check->field_errors, VDI_FIELD_ERROR_FORBIDDEN, vd_bytes_of(buffer),
+				     VD_BYTES_NONE,
+				     "the schemas of all versions take too many steps to compile together");
 		return VD_OK;
 	}
-	status = vdi_schema_compile(check->tree, schema, buffer, &compiled, check->faults);
+	status = vdi_schema_compile(check->tree, schema, buffer, &compiled, check->field_errors);
 	if (status == VD_OK) {
 		check->rule_count += vdi_schema_rule_count(compiled);
 		work = vdi_schema_work(compiled);
@@ -459,11 +461,12 @@ static void check_deprecation(struct check *check, const char *place, const stru
 
 		if (is_printable(take_character(&at)))
 			continue;
-		vdi_faults_add_text(check->faults, VDI_FAULT_INVALID,
-				    field_of(buffer, place, "deprecationWarning"), warning->text,
-				    "must only contain printable UTF-8 characters; non-printable character "
-				    "found at index %zu",
-				    index);
+		vdi_field_errors_add_text(
+			check->field_errors, VDI_FIELD_ERROR_INVALID,
+			field_of(buffer, place, "deprecationWarning"), warning->text,
+			"must only contain printable UTF-8 characters; non-printable character "
+			"found at index %zu",
+			index);
 		return;
 	}
 }
@@ -543,9 +546,9 @@ static void check_conversion(struct check *check, const struct vdi_node *convers
 			"this server calls no webhooks: only None is served, which needs versions that "
 			"differ in apiVersion alone");
 	else
-		vdi_faults_add_text(check->faults, VDI_FAULT_NOT_SUPPORTED,
-				    vd_bytes_of("spec.conversion.strategy"), strategy,
-				    "supported values: \"None\"");
+		vdi_field_errors_add_text(check->field_errors, VDI_FIELD_ERROR_NOT_SUPPORTED,
+					  vd_bytes_of("spec.conversion.strategy"), strategy,
+					  "supported values: \"None\"");
 }
 
 static void check_immutable(struct check *check, const char *place, const char *name,
@@ -613,9 +616,9 @@ static void check_change(struct check *check, const struct vdi_node *spec, const
 }
 
 vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old,
-			   struct vdi_faults *faults, size_t *ret_rule_count)
+			   struct vdi_field_errors *field_errors, size_t *ret_rule_count)
 {
-	struct check	       check = { .tree = tree, .faults = faults, .schemas_work = SCHEMAS_WORK_MAX };
+	struct check check = { .tree = tree, .field_errors = field_errors, .schemas_work = SCHEMAS_WORK_MAX };
 	const struct vdi_node *spec = get(&check, root, "spec"), *names = get(&check, spec, "names");
 	struct vd_bytes	       name = vdi_tree_string_of(vdi_tree_find(tree, root, "metadata.name"));
 	struct vd_bytes	       plural = text(&check, names, "plural"), group = text(&check, spec, "group"),
@@ -630,15 +633,16 @@ vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, c
 		invalid(&check, "metadata", "name", name, "must be spec.names.plural+\".\"+spec.group");
 	if (!vdi_tree_is(spec, VDI_NODE_OBJECT)) {
 		required(&check, "spec", "", "");
-		return faults->failed ? VD_NOMEM : VD_OK;
+		return field_errors->failed ? VD_NOMEM : VD_OK;
 	}
 	check_group(&check, root, group);
 	if (scope.size == 0)
 		required(&check, "spec", "scope", "");
 	else if (!vd_bytes_equal(scope, vd_bytes_of("Cluster")) &&
 		 !vd_bytes_equal(scope, vd_bytes_of("Namespaced")))
-		vdi_faults_add_text(faults, VDI_FAULT_NOT_SUPPORTED, vd_bytes_of("spec.scope"), scope,
-				    "supported values: \"Cluster\", \"Namespaced\"");
+		vdi_field_errors_add_text(field_errors, VDI_FIELD_ERROR_NOT_SUPPORTED,
+					  vd_bytes_of("spec.scope"), scope,
+					  "supported values: \"Cluster\", \"Namespaced\"");
 	if (is_true(get(&check, spec, "preserveUnknownFields")))
 		invalid_node(&check, "spec", "preserveUnknownFields",
 			     get(&check, spec, "preserveUnknownFields"),
@@ -650,7 +654,7 @@ vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, c
 	if (old)
 		check_change(&check, spec, old);
 	*ret_rule_count = check.rule_count;
-	return faults->failed ? VD_NOMEM : VD_OK;
+	return field_errors->failed ? VD_NOMEM : VD_OK;
 }
 
 /* ---- Defaults ---- */

@@ -102,16 +102,16 @@ static struct defaulting_codec *codec_of(const struct vd_codec *codec)
 }
 
 static vd_status inspect(const struct vd_codec *codec, struct vd_bytes value,
-			 struct vd_object_facts *ret_facts, struct vd_error *reterr)
+			 struct vd_object_attributes *ret_attributes, struct vd_error *reterr)
 {
 	const struct vd_codec *inner = codec_of(codec)->inner;
 
-	return inner->ops->inspect(inner, value, ret_facts, reterr);
+	return inner->ops->inspect(inner, value, ret_attributes, reterr);
 }
 
-static void release(const struct vd_codec *codec, struct vd_object_facts *facts)
+static void release(const struct vd_codec *codec, struct vd_object_attributes *attributes)
 {
-	vd_codec_release(codec_of(codec)->inner, facts);
+	vd_codec_release(codec_of(codec)->inner, attributes);
 }
 
 static void free_codec(struct vd_codec *codec)

@@ -1,38 +1,39 @@
 #include "resource_set.h"
 
-vd_status vdi_served_new(const struct vdi_resources *resources, struct vdi_served **ret_served,
-			 struct vd_error *reterr)
+vd_status vdi_resource_set_new(const struct vdi_resources *resources,
+			       struct vdi_resource_set **ret_resource_set, struct vd_error *reterr)
 {
-	struct vdi_served *served = VDI_NEW(struct vdi_served);
-	vd_status	   status = served ? vdi_resources_copy(&served->resources, resources) : VD_NOMEM;
+	struct vdi_resource_set *resource_set = VDI_NEW(struct vdi_resource_set);
+	vd_status status = resource_set ? vdi_resources_copy(&resource_set->resources, resources) : VD_NOMEM;
 
-	if (served)
-		atomic_init(&served->users, 1);
+	if (resource_set)
+		atomic_init(&resource_set->users, 1);
 	if (status == VD_OK)
-		status = vdi_documents_init(&served->documents, &served->resources);
+		status = vdi_documents_init(&resource_set->documents, &resource_set->resources);
 	if (status != VD_OK) {
-		(void) vdi_served_unref(served);
+		(void) vdi_resource_set_unref(resource_set);
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	}
-	served->namespaces = vdi_resources_find(&served->resources, VD_BYTES_NONE, vd_bytes_of("v1"),
-						vd_bytes_of("namespaces"));
-	*ret_served = served;
+	resource_set->namespaces = vdi_resources_find(&resource_set->resources, VD_BYTES_NONE,
+						      vd_bytes_of("v1"), vd_bytes_of("namespaces"));
+	*ret_resource_set = resource_set;
 	return VD_OK;
 }
 
-struct vdi_served *vdi_served_ref(struct vdi_served *served)
+struct vdi_resource_set *vdi_resource_set_ref(struct vdi_resource_set *resource_set)
 {
-	if (served)
-		atomic_fetch_add_explicit(&served->users, 1, memory_order_relaxed);
-	return served;
+	if (resource_set)
+		atomic_fetch_add_explicit(&resource_set->users, 1, memory_order_relaxed);
+	return resource_set;
 }
 
-struct vdi_served *vdi_served_unref(struct vdi_served *served)
+struct vdi_resource_set *vdi_resource_set_unref(struct vdi_resource_set *resource_set)
 {
-	if (served == NULL || atomic_fetch_sub_explicit(&served->users, 1, memory_order_acq_rel) != 1)
+	if (resource_set == NULL ||
+	    atomic_fetch_sub_explicit(&resource_set->users, 1, memory_order_acq_rel) != 1)
 		return NULL;
-	vdi_documents_fini(&served->documents);
-	vdi_resources_fini(&served->resources);
-	vdi_free(served);
+	vdi_documents_fini(&resource_set->documents);
+	vdi_resources_fini(&resource_set->resources);
+	vdi_free(resource_set);
 	return NULL;
 }

@@ -5,15 +5,15 @@
  * (vdi_http_loop_freshen), so that requests look kinds up without a lock. Requests and watches hold their
  * resource, not the set. Any thread.
  */
-#ifndef VDI_SERVED_H
-#define VDI_SERVED_H
+#ifndef VDI_RESOURCE_SET_H
+#define VDI_RESOURCE_SET_H
 
 #include <stdatomic.h>
 
 #include "discovery.h"
 #include "resources.h"
 
-struct vdi_served {
+struct vdi_resource_set {
 	_Atomic uint32_t     users;
 	struct vdi_resources resources;
 	struct vdi_documents documents;
@@ -21,10 +21,11 @@ struct vdi_served {
 };
 
 /* Takes references on the resources, which must not change any more, and renders all documents. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_served_new(const struct vdi_resources *resources, struct vdi_served **ret_served,
-				      struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_resource_set_new(const struct vdi_resources *resources,
+					    struct vdi_resource_set   **ret_resource_set,
+					    struct vd_error	       *reterr);
 /* NULL is fine in both; unref returns NULL. */
-struct vdi_served *vdi_served_ref(struct vdi_served *served);
-struct vdi_served *vdi_served_unref(struct vdi_served *served);
+struct vdi_resource_set *vdi_resource_set_ref(struct vdi_resource_set *resource_set);
+struct vdi_resource_set *vdi_resource_set_unref(struct vdi_resource_set *resource_set);
 
 #endif

@@ -194,7 +194,7 @@ static vd_status take_boolean(struct reader *reader, const char *member, const j
 }
 
 static vd_status compile_schema(struct reader *reader, struct vd_bytes text, struct vdi_schema **ret_schema,
-				struct vdi_faults *faults)
+				struct vdi_field_errors *field_errors)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
 	struct vd_error	 error;
@@ -204,7 +204,7 @@ static vd_status compile_schema(struct reader *reader, struct vd_bytes text, str
 	if (status == VD_BAD_REQUEST)
 		status = fault(reader, "schema", error.message);
 	if (status == VD_OK)
-		status = vdi_schema_compile(&tree, source, "", ret_schema, faults);
+		status = vdi_schema_compile(&tree, source, "", ret_schema, field_errors);
 	vdi_tree_fini(&tree);
 	return status;
 }
@@ -220,15 +220,15 @@ static int append(const char *bytes, size_t size, void *arg)
 /* As the openAPIV3Schema of a CustomResourceDefinition. */
 static vd_status take_schema(struct reader *reader, const json_t *value, struct vdi_resource *resource)
 {
-	struct vdi_faults  faults = { 0 };
-	struct vdi_schema *schema = NULL;
-	struct vdi_out	   text = VDI_OUT_INIT;
-	vd_status	   status = VD_NOMEM;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_schema      *schema = NULL;
+	struct vdi_out		text = VDI_OUT_INIT;
+	vd_status		status = VD_NOMEM;
 
 	if (json_dump_callback(value, append, &text, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
-		status = compile_schema(reader, vdi_out_slice(&text), &schema, &faults);
-	if (status == VD_INVALID && faults.count) {
-		struct vd_bytes message = vdi_faults_message(&faults);
+		status = compile_schema(reader, vdi_out_slice(&text), &schema, &field_errors);
+	if (status == VD_INVALID && field_errors.count) {
+		struct vd_bytes message = vdi_field_errors_message(&field_errors);
 		char		what[400];
 
 		(void) snprintf(what, sizeof what, "%.*s", (int) message.size,
@@ -237,7 +237,7 @@ static vd_status take_schema(struct reader *reader, const json_t *value, struct 
 	}
 	resource->schema = schema;
 	vdi_out_fini(&text);
-	vdi_faults_fini(&faults);
+	vdi_field_errors_fini(&field_errors);
 	return status;
 }
 

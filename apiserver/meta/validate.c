@@ -33,7 +33,7 @@ static bool is_dns_subdomain(const char *at, size_t size)
 		const char *dot = memchr(at, '.', size);
 		size_t	    part = dot ? (size_t) (dot - at) : size;
 
-		if (!is_dns_label(at, part) || (dot && part + 1 == size))
+		if (!is_dns_label(at, part))
 			return false;
 		at += dot ? part + 1 : part;
 		size -= dot ? part + 1 : part;
@@ -96,7 +96,7 @@ static size_t put_why(const char *why, const char **ret_why, size_t count)
 }
 
 size_t vdi_validate_name(enum vdi_name_rule rule, struct vd_bytes name,
-			 const char *ret_why[VDI_NAME_FAULTS_MAX])
+			 const char *ret_why[VDI_NAME_ERRORS_MAX])
 {
 	const char *too_long = "must be no more than 253 characters";
 	size_t	    count;
@@ -171,15 +171,16 @@ const char *vdi_validate_label_value(struct vd_bytes text)
 	return text.size > 63 ? "must be no more than 63 bytes" : label_value_shape(text);
 }
 
-void vdi_validate_label_of(struct vdi_faults *faults, const char *field, struct vd_bytes value)
+void vdi_validate_label_of(struct vdi_field_errors *field_errors, const char *field, struct vd_bytes value)
 {
 	const char *why = label_value_shape(value);
 
 	if (value.size > 63)
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, vd_bytes_of(field), value,
-				    "must be no more than 63 bytes");
+		vdi_field_errors_add_text(field_errors, VDI_FIELD_ERROR_INVALID, vd_bytes_of(field), value,
+					  "must be no more than 63 bytes");
 	if (why)
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, vd_bytes_of(field), value, "%s", why);
+		vdi_field_errors_add_text(field_errors, VDI_FIELD_ERROR_INVALID, vd_bytes_of(field), value,
+					  "%s", why);
 }
 
 const char *vdi_validate_finalizer(struct vd_bytes text)
@@ -195,14 +196,17 @@ const char *vdi_validate_finalizer(struct vd_bytes text)
 	return "name is neither a standard finalizer name nor is it fully qualified";
 }
 
-static void invalid(struct vdi_faults *faults, const char *field, struct vd_bytes value, const char *why)
+static void invalid(struct vdi_field_errors *field_errors, const char *field, struct vd_bytes value,
+		    const char *why)
 {
-	vdi_faults_add_text(faults, VDI_FAULT_INVALID, vd_bytes_of(field), value, "%s", why);
+	vdi_field_errors_add_text(field_errors, VDI_FIELD_ERROR_INVALID, vd_bytes_of(field), value, "%s",
+				  why);
 }
 
-static void wrong_type(struct vdi_faults *faults, const char *field, const char *why)
+static void wrong_type(struct vdi_field_errors *field_errors, const char *field, const char *why)
 {
-	vdi_faults_add(faults, VDI_FAULT_TYPE_INVALID, vd_bytes_of(field), VD_BYTES_NONE, "%s", why);
+	vdi_field_errors_add(field_errors, VDI_FIELD_ERROR_TYPE_INVALID, vd_bytes_of(field), VD_BYTES_NONE,
+			     "%s", why);
 }
 
 static bool is_given(const struct vdi_node *node)
@@ -211,7 +215,7 @@ static bool is_given(const struct vdi_node *node)
 }
 
 /* Returns false if map is not a map of strings. */
-static bool check_map(const struct vdi_node *map, const char *field, struct vdi_faults *faults)
+static bool check_map(const struct vdi_node *map, const char *field, struct vdi_field_errors *field_errors)
 {
 	bool is_map = vdi_tree_is(map, VDI_NODE_OBJECT);
 
@@ -220,13 +224,14 @@ static bool check_map(const struct vdi_node *map, const char *field, struct vdi_
 	for (const struct vdi_node *member = map->first; member && is_map; member = member->next)
 		is_map = member->kind == VDI_NODE_STRING;
 	if (!is_map)
-		wrong_type(faults, field, "must be a map of strings");
+		wrong_type(field_errors, field, "must be a map of strings");
 	return is_map;
 }
 
 /* Validates ownerReferences, including the kinds that cannot be owners (apimachinery
  * pkg/api/validation/objectmeta.go). */
-static void check_owners(struct vdi_tree *tree, const struct vdi_node *owners, struct vdi_faults *faults)
+static void check_owners(struct vdi_tree *tree, const struct vdi_node *owners,
+			 struct vdi_field_errors *field_errors)
 {
 	static const char *const members[] = { "apiVersion", "kind", "name", "uid" };
 	size_t			 controllers = 0;
@@ -234,7 +239,7 @@ static void check_owners(struct vdi_tree *tree, const struct vdi_node *owners, s
 	if (!is_given(owners))
 		return;
 	if (owners->kind != VDI_NODE_ARRAY) {
-		wrong_type(faults, "metadata.ownerReferences", "must be a list");
+		wrong_type(field_errors, "metadata.ownerReferences", "must be a list");
 		return;
 	}
 	for (const struct vdi_node *owner = owners->first; owner; owner = owner->next) {
@@ -243,51 +248,54 @@ static void check_owners(struct vdi_tree *tree, const struct vdi_node *owners, s
 
 			(void) snprintf(field, sizeof field, "metadata.ownerReferences.%s", members[i]);
 			if (vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of(members[i]))).size == 0)
-				invalid(faults, field, VD_BYTES_NONE,
+				invalid(field_errors, field, VD_BYTES_NONE,
 					i == 0 ? "version must not be empty" : "must not be empty");
 		}
 		if (vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of("apiVersion"))),
 				   vd_bytes_of("v1")) &&
 		    vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of("kind"))),
 				   vd_bytes_of("Event")))
-			vdi_faults_add_node(faults, VDI_FAULT_INVALID,
-					    vd_bytes_of("metadata.ownerReferences"), owner,
-					    "/v1, Kind=Event is disallowed from being an owner");
+			vdi_field_errors_add_node(field_errors, VDI_FIELD_ERROR_INVALID,
+						  vd_bytes_of("metadata.ownerReferences"), owner,
+						  "/v1, Kind=Event is disallowed from being an owner");
 		controllers +=
 			vdi_tree_is(vdi_tree_get(tree, owner, vd_bytes_of("controller")), VDI_NODE_TRUE);
 	}
 	if (controllers > 1)
-		vdi_faults_add_node(faults, VDI_FAULT_INVALID, vd_bytes_of("metadata.ownerReferences"),
-				    owners, "Only one reference can have Controller set to true");
+		vdi_field_errors_add_node(field_errors, VDI_FIELD_ERROR_INVALID,
+					  vd_bytes_of("metadata.ownerReferences"), owners,
+					  "Only one reference can have Controller set to true");
 }
 
-static void check_finalizers(const struct vdi_node *finalizers, struct vdi_faults *faults)
+static void check_finalizers(const struct vdi_node *finalizers, struct vdi_field_errors *field_errors)
 {
 	const char *field = "metadata.finalizers", *why;
 	bool	    orphan = false, foreground = false;
 
 	if (is_given(finalizers) && finalizers->kind != VDI_NODE_ARRAY)
-		wrong_type(faults, field, "must be a list of strings");
+		wrong_type(field_errors, field, "must be a list of strings");
 	for (const struct vdi_node *finalizer = vdi_tree_is(finalizers, VDI_NODE_ARRAY) ? finalizers->first :
 											  NULL;
 	     finalizer; finalizer = finalizer->next) {
 		if (finalizer->kind != VDI_NODE_STRING)
-			invalid(faults, field, finalizer->text, "must be a string");
+			invalid(field_errors, field, finalizer->text, "must be a string");
 		else if ((why = vdi_validate_qualified_name(finalizer->text)))
-			invalid(faults, field, finalizer->text, why);
+			invalid(field_errors, field, finalizer->text, why);
 		orphan |= vd_bytes_equal(vdi_tree_string_of(finalizer), vd_bytes_of("orphan"));
 		foreground |=
 			vd_bytes_equal(vdi_tree_string_of(finalizer), vd_bytes_of("foregroundDeletion"));
 	}
 	if (orphan && foreground) /* they contradict each other */
-		vdi_faults_add_node(faults, VDI_FAULT_INVALID, vd_bytes_of(field), finalizers,
-				    "finalizer orphan and foregroundDeletion cannot be both set");
+		vdi_field_errors_add_node(field_errors, VDI_FIELD_ERROR_INVALID, vd_bytes_of(field),
+					  finalizers,
+					  "finalizer orphan and foregroundDeletion cannot be both set");
 }
 
 /* As upstream, a '-' at the end of the prefix is valid, because random letters follow it. */
-static void check_generate_name(enum vdi_name_rule rule, struct vd_bytes prefix, struct vdi_faults *faults)
+static void check_generate_name(enum vdi_name_rule rule, struct vd_bytes prefix,
+				struct vdi_field_errors *field_errors)
 {
-	const char *why[VDI_NAME_FAULTS_MAX], *text = prefix.data;
+	const char *why[VDI_NAME_ERRORS_MAX], *text = prefix.data;
 	char	    masked[256];
 	size_t	    count;
 
@@ -297,7 +305,7 @@ static void check_generate_name(enum vdi_name_rule rule, struct vd_bytes prefix,
 	if (rule == VDI_NAME_PATH_SEGMENT) {
 		why[0] = prefix.data ? vdi_validate_path_segment(prefix) : NULL;
 		if (why[0] && text[0] != '.')
-			invalid(faults, "metadata.generateName", prefix, why[0]);
+			invalid(field_errors, "metadata.generateName", prefix, why[0]);
 		return;
 	}
 	if (prefix.size > 1 && prefix.size <= sizeof masked && text[prefix.size - 1] == '-') {
@@ -308,56 +316,58 @@ static void check_generate_name(enum vdi_name_rule rule, struct vd_bytes prefix,
 		count = vdi_validate_name(rule, prefix, why);
 	}
 	for (size_t i = 0; i < count; i++)
-		invalid(faults, "metadata.generateName", prefix, why[i]);
+		invalid(field_errors, "metadata.generateName", prefix, why[i]);
 }
 
 static void check_names(struct vdi_tree *tree, const struct vdi_node *object, enum vdi_name_rule rule,
-			struct vdi_faults *faults)
+			struct vdi_field_errors *field_errors)
 {
 	struct vd_bytes name = vdi_tree_string_of(vdi_tree_find(tree, object, "metadata.name"));
-	const char     *why[VDI_NAME_FAULTS_MAX];
+	const char     *why[VDI_NAME_ERRORS_MAX];
 	size_t		count;
 
 	/* The length bound of a CronJob does not apply to its prefix. */
 	check_generate_name(rule == VDI_NAME_CRON_JOB ? VDI_NAME_SUBDOMAIN : rule,
-			    vdi_tree_string_of(vdi_tree_find(tree, object, "metadata.generateName")), faults);
+			    vdi_tree_string_of(vdi_tree_find(tree, object, "metadata.generateName")),
+			    field_errors);
 	if (name.size == 0) {
-		vdi_faults_add(faults, VDI_FAULT_REQUIRED, vd_bytes_of("metadata.name"), VD_BYTES_NONE,
-			       "name or generateName is required");
+		vdi_field_errors_add(field_errors, VDI_FIELD_ERROR_REQUIRED, vd_bytes_of("metadata.name"),
+				     VD_BYTES_NONE, "name or generateName is required");
 		return;
 	}
 	count = vdi_validate_name(rule, name, why);
 	for (size_t i = 0; i < count; i++)
-		invalid(faults, "metadata.name", name, why[i]);
+		invalid(field_errors, "metadata.name", name, why[i]);
 }
 
 void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object, enum vdi_name_rule rule,
-			   struct vdi_faults *faults)
+			   struct vdi_field_errors *field_errors)
 {
 	const struct vdi_node *labels = vdi_tree_find(tree, object, "metadata.labels");
 	const struct vdi_node *annotations = vdi_tree_find(tree, object, "metadata.annotations");
 	const char	      *why;
 	size_t		       size = 0;
 
-	check_names(tree, object, rule, faults);
-	if (check_map(labels, "metadata.labels", faults)) {
+	check_names(tree, object, rule, field_errors);
+	if (check_map(labels, "metadata.labels", field_errors)) {
 		for (const struct vdi_node *label = labels->first; label; label = label->next) {
 			if ((why = vdi_validate_qualified_name(label->key)))
-				invalid(faults, "metadata.labels", label->key, why);
-			vdi_validate_label_of(faults, "metadata.labels", label->text);
+				invalid(field_errors, "metadata.labels", label->key, why);
+			vdi_validate_label_of(field_errors, "metadata.labels", label->text);
 		}
 	}
-	if (check_map(annotations, "metadata.annotations", faults)) {
+	if (check_map(annotations, "metadata.annotations", field_errors)) {
 		for (const struct vdi_node *annotation = annotations->first; annotation;
 		     annotation = annotation->next) {
 			size += annotation->key.size + annotation->text.size;
 			if ((why = vdi_validate_qualified_name(annotation->key)))
-				invalid(faults, "metadata.annotations", annotation->key, why);
+				invalid(field_errors, "metadata.annotations", annotation->key, why);
 		}
 		if (size > ANNOTATIONS_MAX)
-			vdi_faults_add(faults, VDI_FAULT_TOO_LONG, vd_bytes_of("metadata.annotations"),
-				       VD_BYTES_NONE, "may not be more than 262144 bytes");
+			vdi_field_errors_add(field_errors, VDI_FIELD_ERROR_TOO_LONG,
+					     vd_bytes_of("metadata.annotations"), VD_BYTES_NONE,
+					     "may not be more than 262144 bytes");
 	}
-	check_owners(tree, vdi_tree_find(tree, object, "metadata.ownerReferences"), faults);
-	check_finalizers(vdi_tree_find(tree, object, "metadata.finalizers"), faults);
+	check_owners(tree, vdi_tree_find(tree, object, "metadata.ownerReferences"), field_errors);
+	check_finalizers(vdi_tree_find(tree, object, "metadata.finalizers"), field_errors);
 }

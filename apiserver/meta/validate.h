@@ -6,7 +6,7 @@
 #include "field_errors.h"
 #include "tree.h"
 
-#define VDI_NAME_FAULTS_MAX 3
+#define VDI_NAME_ERRORS_MAX 3
 
 /* Rules for the names of a kind's objects. resources_builtin.c has the rule of each built-in kind; custom
  * kinds use the first one. */
@@ -26,15 +26,15 @@ const char *vdi_validate_label_value(struct vd_bytes text);
 /* A finalizer in a namespace's spec: a standard one, or a qualified name. */
 const char *vdi_validate_finalizer(struct vd_bytes text);
 
-/* Stores upstream's message for each fault of a name, in upstream's order. Returns their number. */
+/* Stores upstream's message for each error of a name, in upstream's order. Returns their number. */
 size_t vdi_validate_name(enum vdi_name_rule rule, struct vd_bytes name,
-			 const char *ret_why[VDI_NAME_FAULTS_MAX]);
+			 const char *ret_why[VDI_NAME_ERRORS_MAX]);
 
 /* Adds the errors of a label value, with upstream's texts and order. */
-void vdi_validate_label_of(struct vdi_faults *faults, const char *field, struct vd_bytes value);
+void vdi_validate_label_of(struct vdi_field_errors *field_errors, const char *field, struct vd_bytes value);
 
 /* Adds the errors of the object's metadata (names, labels, annotations, owners, finalizers). */
 void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object, enum vdi_name_rule rule,
-			   struct vdi_faults *faults);
+			   struct vdi_field_errors *field_errors);
 
 #endif

@@ -1,5 +1,5 @@
-/* Values of a Secret are base64 in JSON. Whether they are, and every type, is checked before (field_check),
- * so nothing here decodes without need. */
+/* field_check has already checked every type and that the values of a Secret are base64, so nothing is
+ * decoded here without need. */
 #include "config_data.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "base64.h"
 #include "json_scan.h"
 
-#define DATA_MAX (1024 * 1024) /* of all values, decoded: core.MaxSecretSize */
+#define DATA_MAX (1024 * 1024) /* decoded size of all values: core.MaxSecretSize */
 #define FIELD_SIZE 320
 
 enum kind { NEITHER, CONFIG_MAP, SECRET };
@@ -36,9 +36,9 @@ static const struct vdi_node *first_of(const struct vdi_node *map)
 	return vdi_tree_is(map, VDI_NODE_OBJECT) ? map->first : NULL;
 }
 
-/* ---- What is stored ---- */
+/* ---- Preparation ---- */
 
-/* base64 without the ends of lines that Go's decoder passes over. */
+/* Removes the line breaks from a base64 text; Go's decoder skips them. */
 static vd_status unfold(struct vdi_tree *tree, struct vdi_node *value)
 {
 	const char *from = value->text.data;
@@ -58,7 +58,7 @@ static vd_status unfold(struct vdi_tree *tree, struct vdi_node *value)
 	return VD_OK;
 }
 
-/* An empty map is none, and so is null; a null value is an empty one. */
+/* Removes an empty or null map; turns null values into empty strings. */
 static vd_status prepare_map(struct vdi_tree *tree, struct vdi_node *root, const char *name, bool is_encoded)
 {
 	struct vdi_node *map = vdi_tree_get(tree, root, key(name));
@@ -129,7 +129,7 @@ vd_status vdi_config_data_prepare(const struct vdi_resource *resource, struct vd
 	return VD_OK;
 }
 
-/* ---- What is refused ---- */
+/* ---- Validation ---- */
 
 static bool is_key_character(char c)
 {
@@ -144,7 +144,7 @@ static struct vd_bytes field_of(char buffer[FIELD_SIZE], const char *map, struct
 	return key(buffer);
 }
 
-static void check_key(const char *map, struct vd_bytes name, struct vdi_faults *faults)
+static void check_key(const char *map, struct vd_bytes name, struct vdi_field_errors *field_errors)
 {
 	char	    buffer[FIELD_SIZE];
 	const char *text = name.data;
@@ -153,19 +153,20 @@ static void check_key(const char *map, struct vd_bytes name, struct vdi_faults *
 	for (size_t i = 0; i < name.size; i++)
 		is_fine &= is_key_character(text[i]);
 	if (name.size > 253)
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, map, name), name,
-				    "must be no more than 253 characters");
+		vdi_field_errors_add_text(field_errors, VDI_FIELD_ERROR_INVALID, field_of(buffer, map, name),
+					  name, "must be no more than 253 characters");
 	if (!is_fine)
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, map, name), name,
-				    "a valid config key must consist of alphanumeric characters, '-', '_' or "
-				    "'.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for "
-				    "validation is '[-._a-zA-Z0-9]+')");
+		vdi_field_errors_add_text(
+			field_errors, VDI_FIELD_ERROR_INVALID, field_of(buffer, map, name), name,
+			"a valid config key must consist of alphanumeric characters, '-', '_' or "
+			"'.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for "
+			"validation is '[-._a-zA-Z0-9]+')");
 	else if (vd_bytes_equal(name, key(".")) || vd_bytes_equal(name, key("..")))
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, map, name), name,
-				    "must not be '%s'", name.size == 1 ? "." : "..");
+		vdi_field_errors_add_text(field_errors, VDI_FIELD_ERROR_INVALID, field_of(buffer, map, name),
+					  name, "must not be '%s'", name.size == 1 ? "." : "..");
 	else if (name.size > 2 && memcmp(text, "..", 2) == 0)
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, map, name), name,
-				    "must not start with '..'");
+		vdi_field_errors_add_text(field_errors, VDI_FIELD_ERROR_INVALID, field_of(buffer, map, name),
+					  name, "must not start with '..'");
 }
 
 static size_t decoded_size(struct vd_bytes text)
@@ -179,57 +180,59 @@ static size_t decoded_size(struct vd_bytes text)
 }
 
 static size_t check_values(const char *name, const struct vdi_node *map, bool is_encoded,
-			   struct vdi_faults *faults)
+			   struct vdi_field_errors *field_errors)
 {
 	size_t size = 0;
 
 	for (const struct vdi_node *value = first_of(map); value; value = value->next) {
-		check_key(name, value->key, faults);
+		check_key(name, value->key, field_errors);
 		size += is_encoded ? decoded_size(vdi_tree_string_of(value)) : vdi_tree_string_of(value).size;
 	}
 	return size;
 }
 
-static void check_config_map(struct vdi_tree *tree, const struct vdi_node *root, struct vdi_faults *faults)
+static void check_config_map(struct vdi_tree *tree, const struct vdi_node *root,
+			     struct vdi_field_errors *field_errors)
 {
 	const struct vdi_node *data = vdi_tree_get(tree, root, key("data")),
 			      *binary = vdi_tree_get(tree, root, key("binaryData"));
 	char   buffer[FIELD_SIZE];
-	size_t size =
-		check_values("data", data, false, faults) + check_values("binaryData", binary, true, faults);
+	size_t size = check_values("data", data, false, field_errors) +
+		      check_values("binaryData", binary, true, field_errors);
 
 	for (const struct vdi_node *value = first_of(data); value; value = value->next)
 		if (vdi_tree_get(tree, binary, value->key))
-			vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, "data", value->key),
-					    value->key, "duplicate of key present in binaryData");
+			vdi_field_errors_add_text(field_errors, VDI_FIELD_ERROR_INVALID,
+						  field_of(buffer, "data", value->key), value->key,
+						  "duplicate of key present in binaryData");
 	if (size > DATA_MAX)
-		vdi_faults_add(faults, VDI_FAULT_TOO_LONG, key("[]"), VD_BYTES_NONE,
-			       "may not be more than %d bytes", DATA_MAX);
+		vdi_field_errors_add(field_errors, VDI_FIELD_ERROR_TOO_LONG, key("[]"), VD_BYTES_NONE,
+				     "may not be more than %d bytes", DATA_MAX);
 }
 
-/* A missing key; empty counts as missing where upstream says so. */
+/* Reports a missing key; an empty value counts as missing unless may_be_empty, as upstream. */
 static bool require(const struct vdi_node *data, struct vdi_tree *tree, const char *name, bool may_be_empty,
-		    struct vdi_faults *faults)
+		    struct vdi_field_errors *field_errors)
 {
 	const struct vdi_node *value = vdi_tree_get(tree, data, key(name));
 	char		       buffer[FIELD_SIZE];
 
 	if (value && (may_be_empty || vdi_tree_string_of(value).size))
 		return true;
-	vdi_faults_add(faults, VDI_FAULT_REQUIRED, field_of(buffer, "data", key(name)), VD_BYTES_NONE, "%s",
-		       "");
+	vdi_field_errors_add(field_errors, VDI_FIELD_ERROR_REQUIRED, field_of(buffer, "data", key(name)),
+			     VD_BYTES_NONE, "%s", "");
 	return false;
 }
 
-/* The configuration of a registry's client is a JSON object. */
+/* Checks that the registry client's configuration is a JSON object. */
 static vd_status check_docker(struct vdi_tree *tree, const struct vdi_node *data, const char *name,
-			      struct vdi_faults *faults)
+			      struct vdi_field_errors *field_errors)
 {
 	struct vd_bytes text;
 	size_t		size, at;
 	char	       *bytes, buffer[FIELD_SIZE];
 
-	if (!require(data, tree, name, true, faults))
+	if (!require(data, tree, name, true, field_errors))
 		return VD_OK;
 	text = vdi_tree_string_of(vdi_tree_get(tree, data, key(name)));
 	bytes = vdi_tree_take(tree, VDI_BASE64_DECODED_MAX(text.size));
@@ -243,13 +246,13 @@ static vd_status check_docker(struct vdi_tree *tree, const struct vdi_node *data
 		if (bytes[at] == '{' || bytes[at] == 'n')
 			return VD_OK;
 	}
-	vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, "data", key(name)),
-			    key("<secret contents redacted>"), "must be a JSON object");
+	vdi_field_errors_add_text(field_errors, VDI_FIELD_ERROR_INVALID, field_of(buffer, "data", key(name)),
+				  key("<secret contents redacted>"), "must be a JSON object");
 	return VD_OK;
 }
 
 static vd_status check_type(struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *data,
-			    struct vdi_faults *faults)
+			    struct vdi_field_errors *field_errors)
 {
 	static const char account[] = "kubernetes.io/service-account.name";
 	struct vd_bytes	  type = vdi_tree_string_of(vdi_tree_get(tree, root, key("type")));
@@ -259,39 +262,40 @@ static vd_status check_type(struct vdi_tree *tree, const struct vdi_node *root, 
 		if (vdi_tree_string_of(vdi_tree_get(tree, vdi_tree_find(tree, root, "metadata.annotations"),
 						    key(account)))
 			    .size == 0)
-			vdi_faults_add(faults, VDI_FAULT_REQUIRED,
-				       field_of(buffer, "metadata.annotations", key(account)), VD_BYTES_NONE,
-				       "%s", "");
+			vdi_field_errors_add(field_errors, VDI_FIELD_ERROR_REQUIRED,
+					     field_of(buffer, "metadata.annotations", key(account)),
+					     VD_BYTES_NONE, "%s", "");
 	} else if (vd_bytes_equal(type, key("kubernetes.io/dockercfg"))) {
-		return check_docker(tree, data, ".dockercfg", faults);
+		return check_docker(tree, data, ".dockercfg", field_errors);
 	} else if (vd_bytes_equal(type, key("kubernetes.io/dockerconfigjson"))) {
-		return check_docker(tree, data, ".dockerconfigjson", faults);
+		return check_docker(tree, data, ".dockerconfigjson", field_errors);
 	} else if (vd_bytes_equal(type, key("kubernetes.io/basic-auth"))) {
 		if (vdi_tree_get(tree, data, key("username")) == NULL &&
 		    vdi_tree_get(tree, data, key("password")) == NULL) {
-			(void) require(data, tree, "username", true, faults);
-			(void) require(data, tree, "password", true, faults);
+			(void) require(data, tree, "username", true, field_errors);
+			(void) require(data, tree, "password", true, field_errors);
 		}
 	} else if (vd_bytes_equal(type, key("kubernetes.io/ssh-auth"))) {
-		(void) require(data, tree, "ssh-privatekey", false, faults);
+		(void) require(data, tree, "ssh-privatekey", false, field_errors);
 	} else if (vd_bytes_equal(type, key("kubernetes.io/tls"))) {
-		(void) require(data, tree, "tls.crt", true, faults);
-		(void) require(data, tree, "tls.key", true, faults);
+		(void) require(data, tree, "tls.crt", true, field_errors);
+		(void) require(data, tree, "tls.key", true, field_errors);
 	}
 	return VD_OK;
 }
 
-static vd_status check_secret(struct vdi_tree *tree, const struct vdi_node *root, struct vdi_faults *faults)
+static vd_status check_secret(struct vdi_tree *tree, const struct vdi_node *root,
+			      struct vdi_field_errors *field_errors)
 {
 	const struct vdi_node *data = vdi_tree_get(tree, root, key("data"));
 
-	if (check_values("data", data, true, faults) > DATA_MAX)
-		vdi_faults_add(faults, VDI_FAULT_TOO_LONG, key("data"), VD_BYTES_NONE,
-			       "may not be more than %d bytes", DATA_MAX);
-	return check_type(tree, root, data, faults);
+	if (check_values("data", data, true, field_errors) > DATA_MAX)
+		vdi_field_errors_add(field_errors, VDI_FIELD_ERROR_TOO_LONG, key("data"), VD_BYTES_NONE,
+				     "may not be more than %d bytes", DATA_MAX);
+	return check_type(tree, root, data, field_errors);
 }
 
-/* Absent and empty are the same. */
+/* An absent map and an empty one are equal. */
 static bool is_same_map(struct vdi_tree *tree, const struct vdi_node *a, const struct vdi_node *b)
 {
 	return first_of(a) == NULL || first_of(b) == NULL ? first_of(a) == first_of(b) :
@@ -299,36 +303,39 @@ static bool is_same_map(struct vdi_tree *tree, const struct vdi_node *a, const s
 }
 
 static void check_update(enum kind kind, struct vdi_tree *tree, const struct vdi_node *root,
-			 const struct vdi_node *old, struct vdi_faults *faults)
+			 const struct vdi_node *old, struct vdi_field_errors *field_errors)
 {
 	static const char *const maps[] = { "data", "binaryData" };
 	static const char	 why[] = "field is immutable when `immutable` is set";
 	struct vd_bytes		 type = vdi_tree_string_of(vdi_tree_get(tree, root, key("type")));
 
 	if (kind == SECRET && !vd_bytes_equal(type, vdi_tree_string_of(vdi_tree_get(tree, old, key("type")))))
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, key("type"), type, "field is immutable");
+		vdi_field_errors_add_text(field_errors, VDI_FIELD_ERROR_INVALID, key("type"), type,
+					  "field is immutable");
 	if (!vdi_tree_is(vdi_tree_get(tree, old, key("immutable")), VDI_NODE_TRUE))
 		return;
 	if (!vdi_tree_is(vdi_tree_get(tree, root, key("immutable")), VDI_NODE_TRUE))
-		vdi_faults_add(faults, VDI_FAULT_FORBIDDEN, key("immutable"), VD_BYTES_NONE, "%s", why);
+		vdi_field_errors_add(field_errors, VDI_FIELD_ERROR_FORBIDDEN, key("immutable"), VD_BYTES_NONE,
+				     "%s", why);
 	for (size_t i = 0; i < (kind == SECRET ? 1 : VDI_ARRAY_SIZE(maps)); i++)
 		if (!is_same_map(tree, vdi_tree_get(tree, root, key(maps[i])),
 				 vdi_tree_get(tree, old, key(maps[i]))))
-			vdi_faults_add(faults, VDI_FAULT_FORBIDDEN, key(maps[i]), VD_BYTES_NONE, "%s", why);
+			vdi_field_errors_add(field_errors, VDI_FIELD_ERROR_FORBIDDEN, key(maps[i]),
+					     VD_BYTES_NONE, "%s", why);
 }
 
 vd_status vdi_config_data_validate(const struct vdi_resource *resource, struct vdi_tree *tree,
 				   const struct vdi_node *root, const struct vdi_node *old,
-				   struct vdi_faults *faults)
+				   struct vdi_field_errors *field_errors)
 {
 	enum kind kind = kind_of(resource);
 
 	if (kind == NEITHER)
 		return VD_OK;
 	if (old)
-		check_update(kind, tree, root, old, faults);
+		check_update(kind, tree, root, old, field_errors);
 	if (kind == SECRET)
-		return check_secret(tree, root, faults);
-	check_config_map(tree, root, faults);
+		return check_secret(tree, root, field_errors);
+	check_config_map(tree, root, field_errors);
 	return VD_OK;
 }

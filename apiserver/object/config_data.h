@@ -1,8 +1,8 @@
-/* The rules of ConfigMaps and Secrets: stringData, types, keys, sizes, and that immutable ones do not change.
+/* Rules of ConfigMaps and Secrets: stringData, types, keys, sizes, and immutability.
  *
  * Mirrors kubernetes pkg/apis/core/v1 (SetDefaults_Secret, Convert_v1_Secret_To_core_Secret) and
  * pkg/apis/core/validation (ValidateConfigMap, ValidateSecret and their updates). Pure functions of their
- * arguments; any thread. A kind that is neither is left alone.
+ * arguments; any thread. Other kinds are left unchanged.
  */
 #ifndef VDI_CONFIG_DATA_H
 #define VDI_CONFIG_DATA_H
@@ -11,18 +11,19 @@
 #include "resources.h"
 #include "tree.h"
 
-/* Whether the resource is one of the two. */
+/* Returns true for ConfigMaps and Secrets. */
 bool vdi_config_data_is(const struct vdi_resource *resource);
 
-/* Makes of a written object what is stored: a Secret without type is Opaque, stringData is merged into data
- * and removed, a null value is an empty one. What has another type than its field stays as it is.
+/* Turns a written object into the form that is stored: a Secret without a type becomes Opaque, stringData is
+ * merged into data and removed, null values become empty ones. Members of a wrong type stay unchanged.
  * VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_config_data_prepare(const struct vdi_resource *resource, struct vdi_tree *tree,
 					       struct vdi_node *root);
 
-/* Adds the faults of a prepared object. old: the prepared present one; NULL: it is new. VD_NOMEM. */
+/* Adds the field errors of a prepared object. old: the present object, also prepared; NULL on create.
+ * VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_config_data_validate(const struct vdi_resource *resource, struct vdi_tree *tree,
 						const struct vdi_node *root, const struct vdi_node *old,
-						struct vdi_faults *faults);
+						struct vdi_field_errors *field_errors);
 
 #endif

@@ -1,14 +1,14 @@
-/* How: on a tree of the present state, changed in place; written only when something is to be stored.
+/* The plan is made on a tree of the present state, which is changed in place:
  *
  *   namespace, not marked -----------------------------------------------> MARK (Terminating)
  *   namespace, marked, spec.finalizers left -----------------------------> WAIT
- *   pod, under its grace period, nothing shorter asked for --------------> WAIT
- *   finalizers of the garbage collector put right by the options, then:
- *     finalizers left, or a grace period that somebody has to watch -----> MARK
- *     none --------------------------------------------------------------> REMOVE
+ *   pod, under its grace period, no shorter one requested ---------------> WAIT
+ *   otherwise add or remove the garbage collector's finalizers as the options say, then:
+ *     finalizers left, or a grace period that a kubelet has to watch ----> MARK
+ *     otherwise ---------------------------------------------------------> REMOVE
  *
- * A pod that is deleted without grace goes in one write; upstream writes the mark first and deletes then,
- * which nobody can tell but by an event more.
+ * A pod deleted without grace is removed in one write. Upstream marks it first and then deletes it; clients
+ * see one event more there.
  */
 #include "deletion.h"
 
@@ -20,7 +20,7 @@
 #include "k8s_time.h"
 #include "table.h"
 
-/* What upstream's defaulting writes into a pod that does not say. */
+/* upstream's default for a pod that does not specify it */
 #define POD_GRACE_S 30
 
 struct plan {
@@ -85,7 +85,7 @@ static size_t count_of(const struct vdi_node *list)
 	return vdi_tree_is(list, VDI_NODE_ARRAY) ? list->count : 0;
 }
 
-/* ---- The end of a marked object ---- */
+/* ---- Final removal of a marked object ---- */
 
 bool vdi_deletion_is_over(const struct vdi_resource *resource, struct vdi_tree *tree,
 			  const struct vdi_node *root, const struct vdi_node *old_root)
@@ -100,8 +100,8 @@ bool vdi_deletion_is_over(const struct vdi_resource *resource, struct vdi_tree *
 	return vdi_tree_int_of(vdi_tree_find(tree, old_root, "metadata.deletionGracePeriodSeconds"), 0) == 0;
 }
 
-/* Out of memory: the set is smaller, and a finalizer that was there may be refused; the write fails soon in
- * any case. */
+/* If memory runs out, the set lacks some texts, and a finalizer that was there before may be refused; the
+ * write soon fails in any case. */
 static void collect_texts(struct vdi_hash *texts, const struct vdi_node *list)
 {
 	vdi_hash_init(texts, vdi_hash_is_text, 0);
@@ -112,7 +112,7 @@ static void collect_texts(struct vdi_hash *texts, const struct vdi_node *list)
 }
 
 static void refuse_new_finalizers(struct vdi_tree *tree, const struct vdi_node *metadata,
-				  const struct vdi_node *old_metadata, struct vdi_faults *faults)
+				  const struct vdi_node *old_metadata, struct vdi_field_errors *field_errors)
 {
 	const struct vdi_node *list = vdi_tree_get(tree, metadata, key("finalizers"));
 	struct vdi_hash	       old;
@@ -131,14 +131,15 @@ static void refuse_new_finalizers(struct vdi_tree *tree, const struct vdi_node *
 	}
 	vdi_hash_fini(&old);
 	if (size)
-		vdi_faults_add(faults, VDI_FAULT_FORBIDDEN, key("metadata.finalizers"), VD_BYTES_NONE,
-			       "no new finalizers can be added if the object is being deleted, found new "
-			       "finalizers []string{%s}",
-			       found);
+		vdi_field_errors_add(
+			field_errors, VDI_FIELD_ERROR_FORBIDDEN, key("metadata.finalizers"), VD_BYTES_NONE,
+			"no new finalizers can be added if the object is being deleted, found new "
+			"finalizers []string{%s}",
+			found);
 }
 
 void vdi_deletion_validate_update(struct vdi_tree *tree, const struct vdi_node *metadata,
-				  const struct vdi_node *old_metadata, struct vdi_faults *faults)
+				  const struct vdi_node *old_metadata, struct vdi_field_errors *field_errors)
 {
 	struct vd_bytes given = vdi_tree_string_of(vdi_tree_get(tree, metadata, key("deletionTimestamp")));
 	const struct vdi_node *grace = vdi_tree_get(tree, metadata, key("deletionGracePeriodSeconds"));
@@ -148,14 +149,15 @@ void vdi_deletion_validate_update(struct vdi_tree *tree, const struct vdi_node *
 		vdi_tree_string_of(vdi_tree_get(tree, old_metadata, key("deletionTimestamp"))).size > 0;
 
 	if (is_marked)
-		refuse_new_finalizers(tree, metadata, old_metadata, faults);
-	/* One that is there is kept whatever is sent. */
+		refuse_new_finalizers(tree, metadata, old_metadata, field_errors);
+	/* A timestamp that is set cannot be changed by the client; any sent value is ignored. */
 	if (!is_marked && given.size)
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, key("metadata.deletionTimestamp"), given,
-				    "field is immutable");
+		vdi_field_errors_add_text(field_errors, VDI_FIELD_ERROR_INVALID,
+					  key("metadata.deletionTimestamp"), given, "field is immutable");
 	if (grace && grace->kind != VDI_NODE_NULL && !vdi_tree_equal(tree, grace, old_grace))
-		vdi_faults_add_node(faults, VDI_FAULT_INVALID, key("metadata.deletionGracePeriodSeconds"),
-				    grace, "field is immutable");
+		vdi_field_errors_add_node(field_errors, VDI_FIELD_ERROR_INVALID,
+					  key("metadata.deletionGracePeriodSeconds"), grace,
+					  "field is immutable");
 }
 
 /* ---- Marks ---- */
@@ -218,7 +220,8 @@ static int64_t grace_of(const struct plan *plan, int64_t otherwise)
 	return plan->options->grace_s < 0 ? 1 : plan->options->grace_s;
 }
 
-/* A pod under its grace period: only a shorter one changes anything. */
+/* Shortens the grace period of a pod that is being deleted; *ret_waits if the requested period is not
+ * shorter. */
 static vd_status shorten_grace(struct plan *plan, int64_t at, int64_t present_s, bool *ret_waits,
 			       int64_t *ret_grace_s)
 {
@@ -237,8 +240,8 @@ static vd_status shorten_grace(struct plan *plan, int64_t at, int64_t present_s,
 	return set_int(plan, "deletionGracePeriodSeconds", wanted_s);
 }
 
-/* *ret_grace_s > 0: the kubelet is to end the pod. No kubelet does so for a pod without a node, and a
- * pod that has ended has nothing to wait for. */
+/* *ret_grace_s > 0: the kubelet has to stop the pod first. A pod without a node or one that has ended is
+ * removed at once. */
 static vd_status plan_pod(struct plan *plan, bool *ret_waits, int64_t *ret_grace_s)
 {
 	struct vd_bytes node = vdi_tree_string_of(vdi_tree_find(plan->tree, plan->root, "spec.nodeName"));
@@ -277,7 +280,7 @@ static bool wants_orphans(const struct plan *plan, const struct vdi_node *finali
 		return true;
 	if (vdi_deletion_has(finalizers, key(VDI_FINALIZER_FOREGROUND)))
 		return false;
-	/* The one kind that orphans by default, for compatibility (kubernetes
+	/* Jobs are the only kind that orphans by default, for compatibility (kubernetes
 	 * pkg/registry/batch/job/strategy.go). */
 	return plan->resource->built_in && strcmp(plan->resource->group, "batch") == 0 &&
 	       strcmp(plan->resource->plural, "jobs") == 0;
@@ -285,7 +288,7 @@ static bool wants_orphans(const struct plan *plan, const struct vdi_node *finali
 
 static bool wants_foreground(const struct plan *plan, const struct vdi_node *finalizers)
 {
-	/* A namespace reads the deprecated form differently. */
+	/* Only for namespaces, the deprecated orphanDependents=false means foreground. */
 	if (plan->options->orphan_dependents != VD_UNSET)
 		return plan->options->orphan_dependents == VD_FALSE &&
 		       vdi_resource_is_namespaces(plan->resource);
@@ -326,7 +329,7 @@ static vd_status set_finalizers(struct plan *plan)
 	const struct vdi_node *list = vdi_tree_get(plan->tree, plan->metadata, key("finalizers"));
 	bool		       orphan = wants_orphans(plan, list), foreground = wants_foreground(plan, list);
 
-	if (is_core(plan->resource, "events")) /* nothing belongs to an event */
+	if (is_core(plan->resource, "events")) /* events have no dependents */
 		return VD_OK;
 	VDI_TRY(set_finalizer(plan, VDI_FINALIZER_ORPHAN, orphan));
 	return set_finalizer(plan, VDI_FINALIZER_FOREGROUND, foreground);
@@ -334,8 +337,8 @@ static vd_status set_finalizers(struct plan *plan)
 
 /* ---- Namespaces ---- */
 
-/* One that an older server made has no finalizer in its spec; without it nobody would look after what is in
- * it. */
+/* Adds the finalizer to the spec of a namespace that an older server created without one; otherwise the
+ * namespace would be removed before its content. */
 static vd_status hold_namespace(struct plan *plan)
 {
 	struct vdi_node *spec = vdi_tree_object_at(plan->tree, plan->root, "spec");
@@ -369,8 +372,8 @@ static vd_status terminate_namespace(struct plan *plan)
 
 /* ---- CustomResourceDefinitions ---- */
 
-/* The first delete puts the finalizer that lets its objects go first (apiextensions-apiserver
- * pkg/registry/customresourcedefinition/etcd.go). */
+/* The first delete adds the finalizer that keeps the definition until its objects are gone
+ * (apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go). */
 static vd_status hold_definition(struct plan *plan)
 {
 	int64_t at;
@@ -383,13 +386,13 @@ static vd_status hold_definition(struct plan *plan)
 
 /* ---- The plan ---- */
 
-static vd_status decide(struct plan *plan, enum vdi_deletion_verdict *ret_verdict)
+static vd_status decide(struct plan *plan, enum vdi_deletion_decision *ret_decision)
 {
 	int64_t grace_s = 0, at;
 	bool	waits = false;
 
 	if (vdi_resource_is_namespaces(plan->resource)) {
-		*ret_verdict = VDI_DELETION_MARK;
+		*ret_decision = VDI_DELETION_MARK;
 		if (!marked_at(plan, &at))
 			return terminate_namespace(plan);
 		waits = count_of(vdi_tree_find(plan->tree, plan->root, "spec.finalizers")) > 0;
@@ -397,17 +400,17 @@ static vd_status decide(struct plan *plan, enum vdi_deletion_verdict *ret_verdic
 	if (is_core(plan->resource, "pods"))
 		VDI_TRY(plan_pod(plan, &waits, &grace_s));
 	if (waits) {
-		*ret_verdict = VDI_DELETION_WAIT;
+		*ret_decision = VDI_DELETION_WAIT;
 		return VD_OK;
 	}
 	VDI_TRY(set_finalizers(plan));
 	VDI_TRY(hold_definition(plan));
-	*ret_verdict = VDI_DELETION_MARK;
+	*ret_decision = VDI_DELETION_MARK;
 	if (grace_s > 0)
 		return VD_OK;
 	if (count_of(vdi_tree_get(plan->tree, plan->metadata, key("finalizers"))) > 0)
 		return mark(plan);
-	*ret_verdict = VDI_DELETION_REMOVE;
+	*ret_decision = VDI_DELETION_REMOVE;
 	return VD_OK;
 }
 
@@ -426,8 +429,8 @@ static vd_status plan_tree(struct plan *plan, struct vd_bytes current, struct vd
 			(int) VDI_MIN(uid.size, sizeof deletion->uid - 1),
 			uid.size ? (const char *) uid.data : "");
 	(void) vdi_tree_remove(plan->tree, plan->metadata, key("resourceVersion"));
-	VDI_TRY(decide(plan, &deletion->verdict));
-	if (deletion->verdict == VDI_DELETION_MARK)
+	VDI_TRY(decide(plan, &deletion->decision));
+	if (deletion->decision == VDI_DELETION_MARK)
 		vdi_tree_write(&deletion->text, plan->root);
 	return deletion->text.failed ? no_memory(plan->status) : VD_OK;
 }

@@ -1,7 +1,7 @@
-/* How: the object is written as protobuf and the bytes thrown away; the transcoder knows every member's type
- * and tells what it does not know. That is a microsecond or two for each KB. Custom kinds are asked their
- * schema, CustomResourceDefinitions the tables of crd_fields.c. The words are upstream's where they can be
- * (kubernetes/apiserver pkg/endpoints/handlers/create.go). */
+/* The object is encoded as protobuf and the result discarded: the transcoder knows each member's type and
+ * reports unknown members. This costs one or two microseconds per KB. Custom kinds are checked against their
+ * schema, CustomResourceDefinitions against the tables of crd_fields.c. Messages are upstream's where
+ * possible (kubernetes/apiserver pkg/endpoints/handlers/create.go). */
 #include "field_check.h"
 
 #include "crd.h"
@@ -42,8 +42,8 @@ static void refuse(struct vdi_http_status *status, const struct vdi_resource *re
 			    what.size ? (const char *) what.data : "");
 }
 
-static vd_status judge(const struct vdi_field_check *check, struct vdi_unknown_fields *unknown,
-		       vd_status checked, const struct vd_error *error, struct vdi_http_status *status)
+static vd_status conclude(const struct vdi_field_check *check, struct vdi_unknown_fields *unknown,
+			  vd_status checked, const struct vd_error *error, struct vdi_http_status *status)
 {
 	if (checked == VD_NOMEM || vdi_unknown_fields_failed(unknown)) {
 		vdi_http_status_set(status, 500, "InternalError", "Internal error occurred: out of memory");
@@ -58,7 +58,7 @@ static vd_status judge(const struct vdi_field_check *check, struct vdi_unknown_f
 	return VD_INVALID;
 }
 
-/* What the schema of a custom kind does not know. */
+/* Reports the members that the schema of a custom kind does not have. */
 static vd_status check_schema(const struct vdi_schema *schema, struct vd_bytes json,
 			      struct vdi_unknown_fields *unknown)
 {
@@ -82,7 +82,7 @@ static vd_status check_definition(struct vd_bytes json, struct vdi_unknown_field
 	if (status == VD_OK)
 		status = vdi_crd_check_fields(&tree, root, unknown, reterr);
 	else if (status == VD_BAD_REQUEST)
-		status = VD_OK; /* said by who takes it apart */
+		status = VD_OK; /* the code that parses the object reports it */
 	vdi_tree_fini(&tree);
 	return status;
 }
@@ -119,9 +119,9 @@ vd_status vdi_field_check_body(const struct vdi_field_check *check, struct vd_by
 	vd_status		      result;
 
 	if (!whole || vdi_json_validate(body, NULL, NULL) != VD_OK || !is_object(body))
-		return VD_OK; /* said by who takes it apart */
-	result = judge(check, &unknown, check_body(check->resource, message, body, &unknown, &error), &error,
-		       status);
+		return VD_OK; /* the code that parses the body reports it */
+	result = conclude(check, &unknown, check_body(check->resource, message, body, &unknown, &error),
+			  &error, status);
 	if (result == VD_OK && unknown.count && !vd_bytes_equal(check->validation, vd_bytes_of("Ignore")))
 		vdi_out_bytes(warnings, vdi_out_slice(&unknown.warnings));
 	vdi_unknown_fields_fini(&unknown);
@@ -145,10 +145,10 @@ vd_status vdi_field_check_metadata(const struct vdi_node *metadata, struct vd_er
 	vdi_out_fini(&text);
 	if (status == VD_BAD_REQUEST)
 		return vd_error_set(reterr, status, "metadata.%s", error.message);
-	return status == VD_NOMEM ? VD_NOMEM : VD_OK; /* what is too large is told elsewhere */
+	return status == VD_NOMEM ? VD_NOMEM : VD_OK; /* an oversized object is reported elsewhere */
 }
 
-/* The paths of what was there, and who hears of the others. */
+/* Unknown members of the present object (known), and the receiver of those that a patch adds. */
 struct news {
 	struct vdi_hash		   known; /* texts */
 	struct vdi_tree		   memory;
@@ -183,7 +183,7 @@ static void note_new(void *arg, struct vd_bytes path)
 		vdi_unknown_fields_note(news->unknown, path);
 }
 
-/* Once more, with what current has. */
+/* Reports the unknown members of patched that current does not have. */
 static vd_status tell_new(const struct vdi_k8s_message *message, struct vd_bytes current,
 			  struct vd_bytes patched, struct vdi_unknown_fields *unknown)
 {

@@ -1,12 +1,12 @@
-/* How:
+/* The two state machines:
  *
- *   delete:  delete if the plan says REMOVE --it says MARK--> update with the plan
+ *   delete:  delete if the plan says REMOVE --plan says MARK--> update with the plan
  *            --meanwhile REMOVE--> delete again
- *   change:  update --the edit ends the object--> delete that very state
+ *   change:  update --the edit removes the last finalizer--> delete if the state is still the same
  *            --another writer was faster--> update again
  *
- * Each attempt plans anew, from the state that it would write over. Attempts are few and bounded, so that
- * answers which come at once cannot pile up.
+ * Each attempt makes a new plan, from the state that it would overwrite. The number of attempts is small and
+ * bounded, because each one recurses if the store answers at once.
  */
 #include "object_call.h"
 
@@ -53,14 +53,15 @@ static void fail(struct vdi_object_call *call, vd_status status)
 
 /* ---- Deletion ---- */
 
-/* The same state is planned once, though a store asks again before it believes a refusal. */
+/* Plans once per state: a store may ask again with the same one before it accepts a refusal. */
 static vd_status plan(struct vdi_object_call *call, struct vd_object *current, struct vd_error *reterr)
 {
 	if (!call->is_planned || call->seen != vd_object_revision(current)) {
 		if (call->queue && vd_kv_value(vd_object_kv(current)).size > VDI_WORK_BYTES_SHORT &&
 		    !vdi_work_is_current()) {
 			call->is_too_long = true;
-			return vd_error_set(reterr, VD_CANCELED, "to be planned by a worker");
+			return vd_error_set(reterr, VD_CANCELED,
+					    "the object is long: a worker has to plan the deletion");
 		}
 		call->is_planned = true;
 		call->planned = look(call, current);
@@ -79,7 +80,7 @@ static void run_delete(struct vdi_work *work)
 	try_delete(VDI_CONTAINER_OF(work, struct vdi_object_call, work));
 }
 
-/* Whether the attempt ended because the object is long: it is made again by a worker then. */
+/* Returns true if the attempt ended because the object is long; a worker repeats it. */
 static bool retries_on_worker(struct vdi_object_call *call)
 {
 	vd_status status = VD_CONFLICT;
@@ -95,28 +96,28 @@ static bool retries_on_worker(struct vdi_object_call *call)
 	return true;
 }
 
-/* On a thread of the store, or on a worker. */
+/* Runs on a thread of the store or on a worker. */
 static vd_status check_removal(void *arg, struct vd_object *current, struct vd_error *reterr)
 {
 	struct vdi_object_call *call = arg;
 
 	VDI_TRY(plan(call, current, reterr));
-	return call->deletion.verdict == VDI_DELETION_REMOVE ?
+	return call->deletion.decision == VDI_DELETION_REMOVE ?
 		       VD_OK :
-		       vd_error_set(reterr, VD_CANCELED, "something keeps the object");
+		       vd_error_set(reterr, VD_CANCELED, "a finalizer or grace period keeps the object");
 }
 
-/* On a thread of the store. */
+/* Runs on a thread of the store. */
 static vd_status mark_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
 			      int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	struct vdi_object_call *call = arg;
 
 	VDI_TRY(plan(call, current, reterr));
-	if (call->deletion.verdict == VDI_DELETION_REMOVE)
+	if (call->deletion.decision == VDI_DELETION_REMOVE)
 		return vd_error_set(reterr, VD_CANCELED, "nothing keeps the object any more");
-	*ret_value = call->deletion.verdict == VDI_DELETION_WAIT ? vd_kv_value(vd_object_kv(current)) :
-								   vdi_out_slice(&call->deletion.text);
+	*ret_value = call->deletion.decision == VDI_DELETION_WAIT ? vd_kv_value(vd_object_kv(current)) :
+								    vdi_out_slice(&call->deletion.text);
 	if (call->resource->ttl_s)
 		*ret_ttl_s = call->resource->ttl_s;
 	return VD_OK;
@@ -129,7 +130,7 @@ static void marked(void *arg, vd_status status, struct vd_object *object, vd_rev
 
 	if (status == VD_CANCELED && retries_on_worker(call))
 		return;
-	if (status == VD_CANCELED && call->deletion.verdict == VDI_DELETION_REMOVE &&
+	if (status == VD_CANCELED && call->deletion.decision == VDI_DELETION_REMOVE &&
 	    ++call->tries < VDI_OBJECT_CALL_TRIES_MAX)
 		try_delete(call);
 	else if (status == VD_CANCELED)
@@ -146,7 +147,7 @@ static void removed(void *arg, vd_status status, struct vd_object *object, vd_re
 
 	if (status == VD_CANCELED && retries_on_worker(call))
 		return;
-	if (status != VD_CANCELED || call->deletion.verdict == VDI_DELETION_REMOVE) {
+	if (status != VD_CANCELED || call->deletion.decision == VDI_DELETION_REMOVE) {
 		call->is_removed = status == VD_OK;
 		finish(call, status, object, revision, error);
 		return;
@@ -199,7 +200,7 @@ static vd_status edit_tree(struct vdi_object_call *call, struct vdi_tree *tree, 
 	return call->deletion.text.failed ? VD_NOMEM : VD_OK;
 }
 
-/* On a thread of the store. */
+/* Runs on a thread of the store. */
 static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
 			      int64_t *ret_ttl_s, struct vd_error *reterr)
 {
@@ -222,7 +223,7 @@ static vd_status edit_current(void *arg, struct vd_object *current, struct vd_by
 	return VD_OK;
 }
 
-/* Removes only the very state that the edit saw. */
+/* Allows the removal only of the state that the edit saw. */
 static vd_status is_what_was_seen(void *arg, struct vd_object *current, struct vd_error *reterr)
 {
 	struct vdi_object_call *call = arg;

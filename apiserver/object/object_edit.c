@@ -1,8 +1,8 @@
-/* Rules of creation and update, as k8s.io/apiserver pkg/registry/rest/{create,update,meta}.go and the
- * strategies of the kinds have them.
+/* Rules of creation and update, as in k8s.io/apiserver pkg/registry/rest/{create,update,meta}.go and the
+ * strategies of the kinds.
  *
  * Everything is done on trees, parsed anew for each attempt: writes are the cold path, and an attempt must
- * not see what an earlier one did.
+ * not see the changes of an earlier one.
  */
 #include "object_edit.h"
 
@@ -18,18 +18,18 @@
 #include "object_schema.h"
 #include "omit_empty.h"
 #include "strategic_patch.h"
-#include "tree_patch.h"
 #include "table.h"
+#include "tree_patch.h"
 #include "validate.h"
 
-#define GENERATED_MAX 63 /* of a generated name, whatever its kind: k8s.io/apiserver pkg/storage/names */
+#define GENERATED_MAX 63 /* for every kind: k8s.io/apiserver pkg/storage/names */
 
 struct edit_state {
 	const struct vdi_edit  *edit;
 	struct vdi_edited      *edited;
 	struct vdi_tree	       *tree;
 	struct vdi_http_status *status;
-	struct vd_bytes		current; /* of an update */
+	struct vd_bytes		current; /* of an update: the present object */
 };
 
 static vd_status no_memory(struct edit_state *state)
@@ -65,8 +65,8 @@ static vd_status parse(struct edit_state *state, struct vd_bytes text, struct vd
 	return VD_INVALID;
 }
 
-/* Upstream stores a custom kind's numbers as Go values, and so 1.0 and 1e2 as 1 and 100. A typed reader needs
- * that: it refuses 1.0 for an integer. */
+/* Upstream stores a custom kind's numbers as Go values, so 1.0 and 1e2 become 1 and 100. Typed readers depend
+ * on that: they reject 1.0 for an integer. */
 static bool write_whole_numbers(struct vdi_tree *tree, struct vdi_node *node)
 {
 	char   text[VDI_JSON_WHOLE_SIZE];
@@ -78,7 +78,7 @@ static bool write_whole_numbers(struct vdi_tree *tree, struct vdi_node *node)
 	return size == 0 || vdi_tree_take_text(tree, (struct vd_bytes) { text, size }, &node->text);
 }
 
-/* What was sent, as upstream's decoder makes it. */
+/* Changes the sent object as upstream's decoder does. */
 static vd_status normalize(struct edit_state *state, struct vdi_node *root)
 {
 	const struct vdi_resource *resource = state->edit->resource;
@@ -103,7 +103,7 @@ static struct vd_bytes text_at(struct edit_state *state, const struct vdi_node *
 	return vdi_tree_string_of(vdi_tree_find(state->tree, object, path));
 }
 
-/* kind and apiVersion agree with the path, or are filled in. */
+/* Checks that kind and apiVersion agree with the path, or fills them in. */
 static vd_status check_type(struct edit_state *state, struct vdi_node *root, const char *kind,
 			    const char *api_version)
 {
@@ -125,7 +125,7 @@ static vd_status check_type(struct edit_state *state, struct vdi_node *root, con
 				    (const char *) given_kind.data, state->edit->resource->version, kind);
 		return VD_INVALID;
 	}
-	/* Kubernetes' own kinds are filled in by upstream's decoder, others are not. */
+	/* Upstream's decoder fills them in for Kubernetes' own kinds only. */
 	if ((given_kind.size == 0 || given_version.size == 0) && !state->edit->resource->built_in) {
 		vdi_http_status_set(state->status, 400, "BadRequest", "Object '%s' is missing in the body",
 				    given_kind.size ? "apiVersion" : "Kind");
@@ -171,8 +171,8 @@ static bool all_strings(const struct vdi_node *node, enum vdi_node_kind kind)
 	return true;
 }
 
-/* Go's decoder makes an empty string of a null where a string is an element; custom kinds' metadata goes
- * through it too (apiextensions-apiserver pkg/apiserver/schema/objectmeta/coerce.go). */
+/* Replaces null by an empty string in a list of strings, as Go's decoder does, also for custom kinds'
+ * metadata (apiextensions-apiserver pkg/apiserver/schema/objectmeta/coerce.go). */
 static void fill_nulls(struct vdi_node *list)
 {
 	for (struct vdi_node *item = list ? list->first : NULL; item; item = item->next)
@@ -182,7 +182,7 @@ static void fill_nulls(struct vdi_node *list)
 		}
 }
 
-/* What a typed decoder would refuse. */
+/* Refuses metadata that a typed decoder would refuse. */
 static vd_status check_types(struct edit_state *state, const struct vdi_node *metadata)
 {
 	static const char *const texts[] = { "name", "generateName", "namespace", "uid", "resourceVersion" };
@@ -215,7 +215,7 @@ static vd_status check_types(struct edit_state *state, const struct vdi_node *me
 	return status == VD_OK ? VD_OK : VD_INVALID;
 }
 
-/* Both are objects afterwards. */
+/* Returns the metadata; it and root are objects afterwards. */
 static vd_status take_metadata(struct edit_state *state, struct vdi_node *root,
 			       struct vdi_node **ret_metadata)
 {
@@ -228,8 +228,9 @@ static vd_status take_metadata(struct edit_state *state, struct vdi_node *root,
 	return *ret_metadata ? VD_OK : no_memory(state);
 }
 
-/* The controller of a Job labels its pods with the Job's name. */
-static void check_job(struct edit_state *state, const struct vdi_node *root, struct vdi_faults *faults)
+/* Checks that the Job's name is a valid label value, because the Job controller labels pods with it. */
+static void check_job(struct edit_state *state, const struct vdi_node *root,
+		      struct vdi_field_errors *field_errors)
 {
 	const struct vdi_resource *resource = state->edit->resource;
 
@@ -237,47 +238,47 @@ static void check_job(struct edit_state *state, const struct vdi_node *root, str
 	    vdi_tree_is(vdi_tree_find(state->tree, root, "spec.manualSelector"), VDI_NODE_TRUE))
 		return;
 	for (int i = 0; i < 2; i++) /* job-name, batch.kubernetes.io/job-name */
-		vdi_validate_label_of(faults, "spec.template.labels", text_at(state, root, "metadata.name"));
+		vdi_validate_label_of(field_errors, "spec.template.labels",
+				      text_at(state, root, "metadata.name"));
 }
 
 static vd_status validate_config_data(struct edit_state *state, const struct vdi_node *root,
-				      const struct vdi_node *old_root, struct vdi_faults *faults)
+				      const struct vdi_node *old_root, struct vdi_field_errors *field_errors)
 {
 	const struct vdi_resource *resource = state->edit->resource;
 	struct vdi_node		  *old = old_root ? vdi_tree_copy(state->tree, old_root) : NULL;
 
 	if ((old_root && old == NULL) ||
 	    (old && vdi_config_data_prepare(resource, state->tree, old) != VD_OK) ||
-	    vdi_config_data_validate(resource, state->tree, root, old, faults) != VD_OK)
+	    vdi_config_data_validate(resource, state->tree, root, old, field_errors) != VD_OK)
 		return no_memory(state);
 	return VD_OK;
 }
 
-/* old_root NULL: it is new. */
+/* old_root: NULL on create. */
 static vd_status validate(struct edit_state *state, const struct vdi_node *root,
 			  const struct vdi_node *old_root)
 {
 	const struct vdi_resource *resource = state->edit->resource;
-	struct vdi_faults	  *faults = &state->edited->faults;
+	struct vdi_field_errors	  *field_errors = &state->edited->field_errors;
 
-	vdi_faults_reset(faults);
-	vdi_validate_metadata(state->tree, root, resource->name_rule, faults);
+	vdi_field_errors_reset(field_errors);
+	vdi_validate_metadata(state->tree, root, resource->name_rule, field_errors);
 	if (old_root)
 		vdi_deletion_validate_update(state->tree, vdi_tree_get(state->tree, root, key("metadata")),
-					     vdi_tree_get(state->tree, old_root, key("metadata")), faults);
+					     vdi_tree_get(state->tree, old_root, key("metadata")),
+					     field_errors);
 	else
-		check_job(state, root, faults);
+		check_job(state, root, field_errors);
 	if (vdi_config_data_is(resource))
-		VDI_TRY(validate_config_data(state, root, old_root, faults));
-	if (faults->failed)
-		return no_memory(state);
-	if (faults->count == 0)
+		VDI_TRY(validate_config_data(state, root, old_root, field_errors));
+	if (field_errors->count == 0)
 		return VD_OK;
-	return vdi_faults_refuse(faults, state->status, resource->group, resource->kind,
-				 text_at(state, root, "metadata.name"));
+	return vdi_field_errors_refuse(field_errors, state->status, resource->group, resource->kind,
+				       text_at(state, root, "metadata.name"));
 }
 
-/* Objects of several versions are stored in one. */
+/* Sets the version in which objects of a kind with several versions are stored. */
 static vd_status set_stored_version(struct edit_state *state, struct vdi_node *root)
 {
 	const struct vdi_resource *resource = state->edit->resource;
@@ -287,21 +288,21 @@ static vd_status set_stored_version(struct edit_state *state, struct vdi_node *r
 		       VD_OK;
 }
 
-/* What only a CustomResourceDefinition has to keep to. old: what it replaces, or NULL. */
+/* Checks the rules that only a CustomResourceDefinition has. old: the object that it replaces, or NULL. */
 static vd_status check_definition(struct edit_state *state, struct vdi_node *root, const struct vdi_node *old)
 {
-	struct vdi_faults *faults = &state->edited->faults;
+	struct vdi_field_errors *field_errors = &state->edited->field_errors;
 
 	if (!vdi_crd_is(state->edit->resource))
 		return VD_OK;
-	vdi_faults_reset(faults);
+	vdi_field_errors_reset(field_errors);
 	if (vdi_crd_prepare(state->tree, root, old) != VD_OK ||
-	    vdi_crd_validate(state->tree, root, old, faults, &state->edited->rule_count) != VD_OK)
+	    vdi_crd_validate(state->tree, root, old, field_errors, &state->edited->rule_count) != VD_OK)
 		return no_memory(state);
-	if (faults->count == 0)
+	if (field_errors->count == 0)
 		return VD_OK;
-	return vdi_faults_refuse(faults, state->status, state->edit->resource->group,
-				 state->edit->resource->kind, text_at(state, root, "metadata.name"));
+	return vdi_field_errors_refuse(field_errors, state->status, state->edit->resource->group,
+				       state->edit->resource->kind, text_at(state, root, "metadata.name"));
 }
 
 /* ---- Create ---- */
@@ -339,7 +340,7 @@ static vd_status set_system_fields(struct edit_state *state, struct vdi_node *me
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cleared); i++)
 		(void) vdi_tree_remove(state->tree, metadata, key(cleared[i]));
-	if (revision.size == 0 || vd_bytes_equal(revision, key("0")))
+	if (vd_bytes_equal(revision, key("0"))) /* an empty one is omitted before */
 		(void) vdi_tree_remove(state->tree, metadata, key("resourceVersion"));
 	a = (a & ~(uint64_t) 0xF000) | 0x4000; /* version 4, variant 1 */
 	b = (b & 0x3FFFFFFFFFFFFFFF) | 0x8000000000000000;
@@ -355,7 +356,7 @@ static vd_status set_system_fields(struct edit_state *state, struct vdi_node *me
 	return VD_OK;
 }
 
-/* The namespace controller's own finalizer (kubernetes pkg/registry/core/namespace/strategy.go). */
+/* Adds the namespace controller's finalizer (kubernetes pkg/registry/core/namespace/strategy.go). */
 static vd_status hold_namespace(struct edit_state *state, struct vdi_node *root)
 {
 	struct vdi_node *spec = vdi_tree_object_at(state->tree, root, "spec");
@@ -384,7 +385,7 @@ static vd_status label_namespace(struct edit_state *state, struct vdi_node *meta
 	return labels ? set_text(state, labels, "kubernetes.io/metadata.name", name) : no_memory(state);
 }
 
-/* What a valid new object gets. */
+/* Sets the initial phase of a valid new object, and the label and the finalizer of a namespace. */
 static vd_status begin_life(struct edit_state *state, struct vdi_node *root, struct vdi_node *metadata)
 {
 	const struct vdi_resource *resource = state->edit->resource;
@@ -403,7 +404,7 @@ static vd_status begin_life(struct edit_state *state, struct vdi_node *root, str
 	return hold_namespace(state, root);
 }
 
-/* Whatever writes an object sets these, because Go's decoder does. */
+/* Sets the defaults that Go's decoder sets at each write. */
 static vd_status set_defaults(struct edit_state *state, struct vdi_node *root, struct vdi_node *metadata)
 {
 	const struct vdi_resource *resource = state->edit->resource;
@@ -413,7 +414,7 @@ static vd_status set_defaults(struct edit_state *state, struct vdi_node *root, s
 		return VD_OK;
 	if (vdi_config_data_prepare(resource, state->tree, root) != VD_OK)
 		return no_memory(state);
-	if (vdi_resource_is_namespaces(resource)) /* a generated name is none to Go's decoder */
+	if (vdi_resource_is_namespaces(resource)) /* Go's decoder runs before a name is generated */
 		return state->edited->generated ? VD_OK : label_namespace(state, metadata);
 	if (!vdi_tree_is(spec, VDI_NODE_OBJECT))
 		return VD_OK;
@@ -496,7 +497,7 @@ static vd_status patch_fault(struct edit_state *state, vd_status status, const s
 	return VD_INVALID;
 }
 
-/* What the client wants the object (or its Scale) to be: its body, or the present text with its patch
+/* Returns the object (or its Scale) that the client requests: its body, or the present text with its patch
  * applied. */
 static vd_status wanted(struct edit_state *state, struct vd_bytes present, struct vdi_node **ret_root)
 {
@@ -523,8 +524,8 @@ static vd_status wanted(struct edit_state *state, struct vd_bytes present, struc
 						      bad(state, "the patched object is not an object");
 }
 
-/* Upstream's strategies let Kubernetes' own kinds be replaced whatever their version is, but neither custom
- * ones nor definitions (AllowUnconditionalUpdate). */
+/* Upstream allows writes without a resourceVersion for Kubernetes' own kinds, but not for custom ones and
+ * definitions (AllowUnconditionalUpdate). */
 static vd_status check_condition(struct edit_state *state, struct vd_bytes revision)
 {
 	const struct vdi_resource *resource = state->edit->resource;
@@ -539,7 +540,7 @@ static vd_status check_condition(struct edit_state *state, struct vd_bytes revis
 	return VD_INVALID;
 }
 
-/* Name, version and uid of what was sent against what there is. */
+/* Compares name, version and uid of the sent object with those of the present one. */
 static vd_status check_identity(struct edit_state *state, const struct vdi_node *metadata,
 				const struct vdi_node *old_metadata)
 {
@@ -580,7 +581,7 @@ static vd_status check_identity(struct edit_state *state, const struct vdi_node 
 	return VD_OK;
 }
 
-/* Takes the member over from the present object, or away. */
+/* Copies the member from the present object, or removes it if absent there. */
 static vd_status keep(struct edit_state *state, struct vdi_node *object, const struct vdi_node *old_object,
 		      const char *name)
 {
@@ -610,7 +611,7 @@ static vd_status follow_generation(struct edit_state *state, struct vdi_node *ro
 		       no_memory(state);
 }
 
-/* What only /finalize may change. */
+/* Keeps spec.finalizers, which only /finalize may change. */
 static vd_status keep_spec_finalizers(struct edit_state *state, struct vdi_node *root,
 				      const struct vdi_node *old_root)
 {
@@ -624,7 +625,8 @@ static vd_status keep_spec_finalizers(struct edit_state *state, struct vdi_node 
 	return spec ? keep(state, spec, old_spec, "finalizers") : no_memory(state);
 }
 
-/* What holds a namespace must be somebody's: kubernetes/pkg/apis/core/validation, ValidateFinalizerName. */
+/* Checks that each finalizer of a namespace is qualified: kubernetes/pkg/apis/core/validation,
+ * ValidateFinalizerName. */
 static vd_status check_spec_finalizers(struct edit_state *state, const struct vdi_node *root)
 {
 	const struct vdi_node *finalizers = vdi_tree_find(state->tree, root, "spec.finalizers");
@@ -693,7 +695,7 @@ static vd_status replace_whole(struct edit_state *state, struct vdi_node *root,
 	return follow_generation(state, root, metadata, old_root, old_metadata);
 }
 
-/* Only the status is taken from what the client sent. */
+/* Takes only the status from the sent object. */
 static vd_status replace_status(struct edit_state *state, struct vdi_node *sent, struct vdi_node *target)
 {
 	char		 version[VDI_RESOURCE_NAME_MAX];
@@ -721,8 +723,8 @@ static vd_status replace_scale(struct edit_state *state, struct vdi_node *sent, 
 				 vdi_tree_get(state->tree, old_root, key("metadata")));
 }
 
-/* What there is, with the defaults that its schema has by now: upstream sets them when it reads from its
- * store. */
+/* Parses the present object and applies the present defaults of its schema, as upstream does when it reads
+ * from its store. */
 static vd_status present(struct edit_state *state, struct vd_bytes current, struct vdi_node **ret_root)
 {
 	VDI_TRY(parse(state, current, ret_root));
@@ -749,7 +751,7 @@ static vd_status apply(struct edit_state *state, struct vd_bytes current, const 
 		return replace_status(state, sent, *ret_root);
 	case VDI_EDIT_SCALE: break;
 	}
-	/* The tree points into the Scale's text, so it lives as long as this function. */
+	/* The tree points into the Scale's text, so that must stay until this function returns. */
 	scale = &(struct vdi_out) VDI_OUT_INIT;
 	vdi_scale_write(state->tree, old_root, state->edit->resource, scale);
 	status = scale->failed ? no_memory(state) : wanted(state, vdi_out_slice(scale), &sent);
@@ -773,7 +775,7 @@ static vd_status update(struct edit_state *state, struct vd_bytes current, struc
 	(void) vdi_tree_remove(state->tree, vdi_tree_get(state->tree, old_root, key("metadata")),
 			       key("resourceVersion"));
 	edited->unchanged = vdi_omit_same(state->edit->resource, state->tree, root, old_root);
-	if (edited->unchanged && state->edit->resource->schema) { /* it may have been without its defaults */
+	if (edited->unchanged && state->edit->resource->schema) { /* the stored text may lack the defaults */
 		VDI_TRY(parse(state, current, &stored_root));
 		(void) vdi_tree_remove(state->tree, vdi_tree_get(state->tree, stored_root, key("metadata")),
 				       key("resourceVersion"));
@@ -802,6 +804,6 @@ vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, 
 void vdi_edited_fini(struct vdi_edited *edited)
 {
 	vdi_out_fini(&edited->text);
-	vdi_faults_fini(&edited->faults);
+	vdi_field_errors_fini(&edited->field_errors);
 	vdi_unknown_fields_fini(&edited->unknown);
 }

@@ -1,4 +1,3 @@
-/* The scale subresource: autoscaling/v1 Scale of an object, and the number of replicas that one brings. */
 #include "object_scale.h"
 
 #include <stdio.h>
@@ -6,8 +5,8 @@
 
 #include "table.h"
 
-/* Sets the member at a path such as .spec.group.replicas; objects that are missing on the way are created.
- * False: out of memory. */
+/* Sets the member at a path such as .spec.group.replicas and creates missing objects on the way. False: out
+ * of memory. */
 static bool set_at(struct vdi_tree *tree, struct vdi_node *root, const char *path,
 		   const struct vdi_node *value)
 {

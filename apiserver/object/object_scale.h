@@ -1,6 +1,8 @@
-/* The scale subresource of an object (autoscaling/v1 Scale). The kind says where the numbers are in it.
+/* The scale subresource of an object (autoscaling/v1 Scale). The kind's definition has the paths of the
+ * numbers.
  *
- * Pure functions of their arguments; any thread. */
+ * Pure functions of their arguments; any thread.
+ */
 #ifndef VDI_OBJECT_SCALE_H
 #define VDI_OBJECT_SCALE_H
 

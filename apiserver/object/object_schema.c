@@ -1,7 +1,6 @@
-/* The order is upstream's: its decoder sets defaults and then prunes
- * (pkg/apiserver/customresource_handler.go: unstructuredDefaulter, schemaCoercingDecoder), its strategy
- * validates (pkg/registry/customresource/strategy.go).
- */
+/* Order of the steps, as upstream: its decoder sets defaults and then prunes
+ * (pkg/apiserver/customresource_handler.go: unstructuredDefaulter, schemaCoercingDecoder), then its strategy
+ * validates (pkg/registry/customresource/strategy.go). */
 #include "object_schema.h"
 
 #include "crd.h"
@@ -34,7 +33,7 @@ vd_status vdi_object_conform(const struct vdi_schema *schema, struct vdi_tree *t
 	return VD_OK;
 }
 
-/* The member of object that comes next in the order of keys; last NULL: the first one. */
+/* Returns the member that follows last in key order; last NULL: the first one. */
 static const struct vdi_node *next_by_key(const struct vdi_node *object, const struct vdi_node *last)
 {
 	const struct vdi_node *next = NULL;
@@ -46,7 +45,7 @@ static const struct vdi_node *next_by_key(const struct vdi_node *object, const s
 	return next;
 }
 
-/* As Go prints a map: fmt's %+v. What is longer than a fault shows is left off. */
+/* Writes a map as Go's fmt prints it with %+v, up to the length that an error message shows. */
 static void write_map(struct vdi_out *out, const struct vdi_node *node)
 {
 	bool is_array = node->kind == VDI_NODE_ARRAY;
@@ -61,7 +60,7 @@ static void write_map(struct vdi_out *out, const struct vdi_node *node)
 	}
 	vdi_out_raw(out, is_array ? "[" : "map[");
 	for (const struct vdi_node *child = is_array ? node->first : next_by_key(node, NULL);
-	     child && out->size <= 2 * VDI_FAULT_VALUE_SIZE;
+	     child && out->size <= 2 * VDI_FIELD_ERROR_VALUE_SIZE;
 	     child = is_array ? child->next : next_by_key(node, child)) {
 		if (child != (is_array ? node->first : next_by_key(node, NULL)))
 			vdi_out_raw(out, " ");
@@ -74,7 +73,8 @@ static void write_map(struct vdi_out *out, const struct vdi_node *node)
 	vdi_out_raw(out, "]");
 }
 
-/* A strategic merge patch itself is what upstream shows, of others what they made. */
+/* Writes the value that upstream shows in the message: the patch itself if it is a strategic merge patch,
+ * otherwise the patched object. */
 static vd_status write_refused(const struct vdi_edit *edit, const struct vdi_node *root, struct vdi_out *out)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
@@ -92,18 +92,18 @@ static vd_status write_refused(const struct vdi_edit *edit, const struct vdi_nod
 	return status != VD_OK || out->failed ? VD_NOMEM : VD_OK; /* it was parsed before */
 }
 
-/* NewInvalid of a nameless kind, as pkg/endpoints/handlers/patch.go makes it. */
+/* Refuses with upstream's NewInvalid for an empty kind (pkg/endpoints/handlers/patch.go). */
 static vd_status refuse_patched(struct vdi_edited *edited, struct vd_bytes refused, const char *why,
 				struct vd_bytes what, struct vdi_http_status *status)
 {
-	vdi_faults_reset(&edited->faults);
-	vdi_faults_add_text(&edited->faults, VDI_FAULT_INVALID, vd_bytes_of("patch"), refused, "%s%.*s", why,
-			    (int) what.size, (const char *) what.data);
-	return vdi_faults_refuse(&edited->faults, status, "", "", VD_BYTES_NONE);
+	vdi_field_errors_reset(&edited->field_errors);
+	vdi_field_errors_add_text(&edited->field_errors, VDI_FIELD_ERROR_INVALID, vd_bytes_of("patch"),
+				  refused, "%s%.*s", why, (int) what.size, (const char *) what.data);
+	return vdi_field_errors_refuse(&edited->field_errors, status, "", "", VD_BYTES_NONE);
 }
 
-/* A definition, whatever brought it; of a body the types were looked at before, and what it does not have was
- * told. VD_BAD_REQUEST with a sentence. */
+/* Checks a definition. Types and unknown fields of a body were checked before, so only those of a patch are
+ * reported here. VD_BAD_REQUEST with a sentence. */
 static vd_status conform_definition(struct vdi_tree *tree, struct vdi_node *root,
 				    struct vdi_unknown_fields *unknown, struct vdi_http_status *status,
 				    struct vd_error *reterr)
@@ -113,7 +113,7 @@ static vd_status conform_definition(struct vdi_tree *tree, struct vdi_node *root
 	return result == VD_NOMEM ? no_memory(status) : result;
 }
 
-/* Nothing of Kubernetes' own kinds goes: what they do not have is kept, and told. */
+/* For Kubernetes' own kinds: reports unknown members, but keeps them. */
 static vd_status conform_patched(const struct vdi_edit *edit, const struct vdi_node *root,
 				 struct vd_bytes current, struct vdi_unknown_fields *unknown,
 				 struct vdi_http_status *status, struct vd_error *reterr)
@@ -163,7 +163,7 @@ vd_status vdi_object_conform_written(const struct vdi_edit *edit, struct vdi_tre
 	vd_status	result;
 
 	vdi_unknown_fields_reset(&edited->unknown);
-	/* Before anything goes of it. */
+	/* Copy the object for the message before unknown members are removed. */
 	result = is_patch && (vdi_crd_is(edit->resource) ||
 			      (edit->resource->schema && edit->unknown == VDI_UNKNOWN_REFUSED)) ?
 			 write_refused(edit, root, &refused) :
@@ -198,14 +198,15 @@ vd_status vdi_object_obey(const struct vdi_edit *edit, struct vdi_tree *tree, co
 
 	if (schema == NULL)
 		return VD_OK;
-	vdi_faults_reset(&edited->faults);
+	vdi_field_errors_reset(&edited->field_errors);
 	result = vdi_schema_validate(schema, tree, root, old,
 				     edit->part == VDI_EDIT_STATUS ? VDI_SCHEMA_STATUS : VDI_SCHEMA_WHOLE,
-				     &edited->faults);
+				     &edited->field_errors);
 	if (result == VD_NOMEM)
 		return no_memory(status);
 	if (result == VD_OK)
 		return VD_OK;
-	return vdi_faults_refuse(&edited->faults, status, edit->resource->group, edit->resource->kind,
-				 vdi_tree_string_of(vdi_tree_find(tree, root, "metadata.name")));
+	return vdi_field_errors_refuse(&edited->field_errors, status, edit->resource->group,
+				       edit->resource->kind,
+				       vdi_tree_string_of(vdi_tree_find(tree, root, "metadata.name")));
 }

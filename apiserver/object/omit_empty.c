@@ -1,15 +1,15 @@
-/* Objects are compared member by member, without copies; whether a message is empty is found at its first
- * member that says something. */
+/* Objects are compared member by member, without copies; the test for an empty message ends at its first
+ * member that is not empty. */
 #include "omit_empty.h"
 
 #include "k8s_proto_table.h"
 
 enum how {
-	AS_GO,	    /* what is written */
+	AS_GO,	    /* as Go's encoder writes */
 	TO_COMPARE, /* messages and required members may be zero, too */
 };
 
-/* NULL: the kind has no such member. next: where the look-up begins; 0 at first. */
+/* Returns NULL if the kind has no such member. *next: start of the search, updated; 0 at first. */
 static const struct vdi_k8s_field *field_of(const struct vdi_k8s_message *message, struct vd_bytes name,
 					    unsigned *next)
 {
@@ -24,7 +24,7 @@ static const struct vdi_k8s_field *field_of(const struct vdi_k8s_message *messag
 	return index < 0 ? NULL : &vdi_k8s_fields(message)[index];
 }
 
-/* A kind without a table has metadata, whose types are known, and members of its own. */
+/* For a kind without a table, only the type of metadata is known. */
 static const struct vdi_k8s_message *message_of(const struct vdi_resource *resource)
 {
 	char			      version[VDI_RESOURCE_NAME_MAX];
@@ -36,7 +36,7 @@ static const struct vdi_k8s_message *message_of(const struct vdi_resource *resou
 		       vdi_k8s_kind_find(vd_bytes_of("meta.k8s.io/v1"), vd_bytes_of("PartialObjectMetadata"));
 }
 
-/* ---- What says nothing ---- */
+/* ---- Empty values ---- */
 
 static bool says_nothing(const struct vdi_k8s_field *field, const struct vdi_node *value, enum how how);
 

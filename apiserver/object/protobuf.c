@@ -1,6 +1,6 @@
-/* How: the transcoder of storage/codec/k8s_proto, with what HTTP adds: which message belongs to a request,
- * envelopes, and what is said when a value does not fit. Objects that nobody checked can be in a store; then
- * JSON is answered, when the client takes it. */
+/* Uses the transcoder of storage/codec/k8s_proto and adds the parts of HTTP: the message type of a request,
+ * envelopes, and errors. A store can hold objects that were never checked; if one cannot be encoded, the
+ * answer is JSON if the client accepts it. */
 #include "protobuf.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ vd_status vdi_protobuf_decode(struct vd_bytes body, struct vdi_buffer *json, str
 		vdi_http_status_set(status, 500, "InternalError", "Internal error occurred: out of memory");
 		return VD_NOMEM;
 	}
-	if (result == VD_UNSUPPORTED) /* a kind that this path does not hold, in any form */
+	if (result == VD_UNSUPPORTED) /* the path has no such kind in any form */
 		result = VD_BAD_REQUEST;
 	vdi_http_status_set(status, vd_status_http(result), vd_status_reason(result),
 			    "the body cannot be read: %s", error.message);
@@ -98,7 +98,7 @@ vd_status vdi_protobuf_event(struct vdi_buffer *out, const struct vdi_protobuf *
 	size_t	  start = out->size, object, raw, size;
 	vd_status status;
 
-	vdi_buffer_append(out, (struct vd_bytes) { "\0\0\0", 4 }); /* the length, when it is known */
+	vdi_buffer_append(out, (struct vd_bytes) { "\0\0\0", 4 }); /* placeholder for the length */
 	vdi_k8s_proto_bytes(out, 1, vd_bytes_of(type));
 	object = vdi_k8s_proto_begin(out, 2);
 	raw = vdi_k8s_proto_begin(out, 1);

@@ -1,7 +1,7 @@
 /* Bodies and answers in Kubernetes' protobuf, for the kinds that have a table.
  *
- * Behind these functions there is JSON only: a body is translated before anything looks at it, an answer
- * after everything has. Any thread.
+ * All other code handles JSON only: a body is translated before any other step, an answer after all others.
+ * Any thread.
  */
 #ifndef VDI_PROTOBUF_H
 #define VDI_PROTOBUF_H
@@ -11,39 +11,39 @@
 #include "negotiate.h"
 #include "resources.h"
 
-/* How an object of a resource is written in a form. */
+/* The protobuf form of a resource's objects. */
 struct vdi_protobuf {
 	const struct vdi_k8s_message *message;
 	struct vd_bytes		      kind;
 	struct vd_bytes		      api_version;
-	char			      buffer[VDI_RESOURCE_NAME_MAX]; /* what api_version may point into */
+	char			      buffer[VDI_RESOURCE_NAME_MAX]; /* api_version may point into it */
 };
 
-/* Whether the kind has a table. */
+/* Returns true if the kind has a table. */
 bool vdi_protobuf_knows(const struct vdi_resource *resource);
 
-/* A body that came as protobuf, as JSON. VD_INVALID or VD_NOMEM with status: 400, 413, 500. Any thread. */
+/* Translates a protobuf body into JSON. VD_INVALID or VD_NOMEM with status: 400, 413, 500. Any thread. */
 VDI_MUST_USE vd_status vdi_protobuf_decode(struct vd_bytes body, struct vdi_buffer *json,
 					   struct vdi_http_status *status);
 #define VDI_PROTOBUF_BODY_MAX ((size_t) 8 << 20) /* of the JSON */
 
-/* For an object form (kind of the resource; scale: Scale) or a metadata form. The kind must have a table. */
+/* Initialises for the object form (kind of the resource; scale: Scale) or a metadata form. The kind must have
+ * a table. */
 void vdi_protobuf_init(struct vdi_protobuf *protobuf, const struct vdi_resource *resource, bool scale,
 		       const struct vdi_negotiated *form);
-/* Appends one object without envelope; json as stored. revision replaces its resourceVersion; 0: as json
- * says. VD_BAD_REQUEST: what is stored is not of the kind's types; VD_NOMEM, VD_TOO_BIG. */
+/* Appends one object without envelope; json as stored. revision replaces its resourceVersion; 0: keeps that
+ * of json. VD_BAD_REQUEST: the stored object has members of a wrong type; VD_NOMEM, VD_TOO_BIG. */
 VDI_MUST_USE vd_status vdi_protobuf_write(struct vdi_buffer *out, const struct vdi_protobuf *protobuf,
 					  struct vd_bytes json, vd_rev revision, struct vd_error *reterr);
 
-/* The same with its envelope: an answer. */
+/* The same with its envelope, for an answer. */
 VDI_MUST_USE vd_status vdi_protobuf_write_enveloped(struct vdi_buffer	      *out,
 						    const struct vdi_protobuf *protobuf, struct vd_bytes json,
 						    vd_rev revision, struct vd_error *reterr);
-/* For a Status. */
+/* Initialises for a Status. */
 void vdi_protobuf_init_status(struct vdi_protobuf *protobuf);
 
-/* The content of a frame: the event's length and the event. object is the JSON that the event
- * carries. */
+/* Appends the content of a watch frame: the event's length and the event, whose object is json. */
 VDI_MUST_USE vd_status vdi_protobuf_event(struct vdi_buffer *out, const struct vdi_protobuf *protobuf,
 					  const char *type, struct vd_bytes json, vd_rev revision,
 					  struct vd_error *reterr);

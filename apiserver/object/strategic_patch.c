@@ -1,12 +1,12 @@
-/* Strategic merge: merge patch that knows which lists are sets.
+/* Strategic merge: a merge patch that knows the merge keys of lists.
  *
  * Mirrors k8s.io/apimachinery pkg/util/strategicpatch. Instead of Go's struct tags there is one table of
- * field names; within Kubernetes' own kinds a field name almost always means the same list, and the
- * exceptions (ports) are told apart by what stands above them. Lists that are not in the table are replaced
- * whole, as upstream does for lists without a patch strategy.
+ * field names. Within Kubernetes' own kinds a field name almost always means the same list; the exceptions
+ * (ports) are distinguished by their parent. Lists that are not in the table are replaced whole, as upstream
+ * does for lists without a patch strategy.
  *
- * Elements are looked for one by one, so two long lists could cost the product of their lengths: each
- * comparison is a step of the tree, and they are bounded for the whole patch.
+ * Elements are searched linearly, so two long lists could cost the product of their lengths. Therefore each
+ * comparison counts as a step of the tree, and the steps of a whole patch are bounded.
  */
 #include "strategic_patch.h"
 
@@ -14,8 +14,8 @@
 
 struct list_rule {
 	const char *field;
-	const char *parent; /* the list or object the field stands in, or NULL for any */
-	const char *key;    /* NULL: a set of plain values */
+	const char *parent; /* enclosing list or object; NULL: any */
+	const char *key;    /* merge key; NULL: a set of plain values */
 };
 
 static const struct list_rule rules[] = {
@@ -78,7 +78,7 @@ static struct vd_bytes directive(struct strategic *strategic, struct vdi_node *p
 	return vdi_tree_string_of(vdi_tree_get(strategic->tree, patch, vd_bytes_of("$patch")));
 }
 
-/* New content may carry directives and nulls too: it is merged into something empty. */
+/* New content may contain directives and nulls too, so it is merged into an empty value. */
 static vd_status fresh(struct strategic *strategic, struct vdi_node *patch, struct vd_bytes parent,
 		       struct vdi_node **ret_value)
 {
@@ -169,7 +169,7 @@ static vd_status merge_plain(struct strategic *strategic, struct vdi_node *targe
 	return VD_OK;
 }
 
-/* The element of list that entry of an order list speaks of. */
+/* Returns the element of list that has the key of entry, an entry of an order list. */
 static struct vdi_node *ordered_element(struct strategic *strategic, struct vdi_node *list, const char *key,
 					const struct vdi_node *entry)
 {
@@ -181,7 +181,7 @@ static struct vdi_node *ordered_element(struct strategic *strategic, struct vdi_
 	return wanted ? find_element(strategic, list, key, wanted) : NULL;
 }
 
-/* The elements that order names, each once and in its order. */
+/* Collects the elements that order names, each once and in its order. */
 static vd_status find_ordered(struct strategic *strategic, struct vdi_node *list, const char *key,
 			      const struct vdi_node *order, struct vdi_node **ordered)
 {
@@ -199,7 +199,7 @@ static vd_status find_ordered(struct strategic *strategic, struct vdi_node *list
 	return VD_OK;
 }
 
-/* Listed elements take, in the listed order, the places that listed elements had; others stay. */
+/* Sorts the elements that order names, within the places that they have; others stay. */
 static vd_status reorder(struct strategic *strategic, struct vdi_node *list, const char *key,
 			 const struct vdi_node *order)
 {
@@ -222,7 +222,7 @@ static vd_status reorder(struct strategic *strategic, struct vdi_node *list, con
 	return status;
 }
 
-/* `$deleteFromPrimitiveList/finalizers` -> "finalizers"; empty when field has not this prefix. */
+/* `$deleteFromPrimitiveList/finalizers` -> "finalizers"; empty if field lacks the prefix. */
 static struct vd_bytes after(struct vd_bytes field, const char *prefix)
 {
 	size_t size = strlen(prefix);
@@ -247,7 +247,7 @@ static vd_status retain_keys(struct strategic *strategic, struct vdi_node *targe
 	return VD_OK;
 }
 
-/* The directives of one object, before its members. */
+/* Applies the directives of an object, before its members. */
 static vd_status apply_directives(struct strategic *strategic, struct vdi_node *target,
 				  struct vdi_node *patch)
 {

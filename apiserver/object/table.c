@@ -1,4 +1,4 @@
-/* Tables: columns, rows, paths and times. What differs from kind to kind is in table_cells.c. */
+/* Tables: columns, rows, paths and times. table_cells.c has the cells of individual kinds. */
 #include "table.h"
 
 #include "k8s_time.h"
@@ -76,7 +76,7 @@ void vdi_table_row(struct vdi_out *out, const struct vdi_resource *resource, str
 
 /* ---- Paths ---- */
 
-/* Skips `['name']`, `[3]`, `[*]` or `[?(@.a=="b")]`; *path stands behind '['. */
+/* Skips `['name']`, `[3]`, `[*]` or `[?(@.a=="b")]`; *path is behind the '['. */
 static const struct vdi_node *step_bracket(struct vdi_tree *tree, const struct vdi_node *node,
 					   const char **path)
 {
@@ -209,7 +209,7 @@ static void typed_date(struct vdi_out *out, const struct vdi_node *value, vd_wal
 		vdi_out_raw(out, "\"\\u003cinvalid\\u003e\"");
 }
 
-/* A number, true or false, and what lies deeper, as text. */
+/* Writes a number, a boolean, an object or an array as text. */
 static void typed_string(struct vdi_out *out, const struct vdi_node *value)
 {
 	struct vdi_out text = VDI_OUT_INIT;
@@ -230,7 +230,8 @@ static void typed_integer(struct vdi_out *out, const struct vdi_node *value)
 	const char     *dot = memchr(text.data, '.', text.size);
 
 	if (memchr(text.data, 'e', text.size) || memchr(text.data, 'E', text.size))
-		vdi_out_printf(out, "%.0f", strtod(text.data, NULL)); /* the document goes on behind it */
+		/* the document continues behind the number */
+		vdi_out_printf(out, "%.0f", strtod(text.data, NULL));
 	else
 		vdi_out_bytes(out,
 			      (struct vd_bytes) { text.data, dot ? (size_t) (dot - (const char *) text.data) :

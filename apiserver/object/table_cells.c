@@ -1,4 +1,4 @@
-/* Cells with rules of their own. Mirrors kubernetes pkg/printers/internalversion/printers.go, function by
+/* Cells of kinds with special rules. Mirrors kubernetes pkg/printers/internalversion/printers.go, function by
  * function. */
 #include <stdio.h>
 
@@ -34,7 +34,7 @@ static bool is(struct vd_bytes text, const char *word)
 	return vd_bytes_equal(text, vd_bytes_of(word));
 }
 
-/* A word or list that is being put together: written as one string at the end. */
+/* Writes a cell that was composed of several parts as one string. */
 static void finish(struct vdi_out *out, struct vdi_out *cell, const char *when_empty)
 {
 	out->failed |= cell->failed;
@@ -103,7 +103,7 @@ static bool has_condition(const struct vdi_cell_context *context, const char *ty
 	return false;
 }
 
-/* True: an init container has not finished, and says so in the status. */
+/* Returns true if an init container has not finished; the pod's status then shows it. */
 static bool summarize_init(const struct vdi_cell_context *context, struct pod_summary *summary,
 			   int64_t *sidecar_restarts)
 {
@@ -143,8 +143,8 @@ static bool summarize_init(const struct vdi_cell_context *context, struct pod_su
 	return false;
 }
 
-/* Upstream walks from the last container to the first, so the first one's word counts: walk forward, and keep
- * the first. */
+/* Upstream iterates from the last container to the first and lets each overwrite the reason; the same result:
+ * iterate forward and keep the first reason. */
 static bool summarize_containers(const struct vdi_cell_context *context, struct pod_summary *summary)
 {
 	bool running = false, decided = false;
@@ -550,7 +550,7 @@ static void event_source(struct vdi_out *out, const struct vdi_cell_context *con
 
 /* ---- Everything else ---- */
 
-/* The value at a path. Strings stay strings; what a string column meets besides is written as text. */
+/* Writes the value at a path. Strings stay strings; in a string column other values are written as text. */
 static void plain(struct vdi_out *out, const struct vdi_node *value, const struct vdi_column *column,
 		  const char *fallback)
 {

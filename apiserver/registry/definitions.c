@@ -69,7 +69,7 @@ struct vdi_definitions {
 	char		       root[512]; /* "/registry/" */
 	struct definition     *first;	  /* those that existed at the start come first */
 	struct vdi_kind_cache *retired;	  /* one reference each, until it has ended */
-	bool		       is_judged;
+	bool		       has_checked_names;
 	bool		       is_changed; /* the set of served resources, compared with the set made last */
 };
 
@@ -276,7 +276,7 @@ static vd_status take_state(struct definition *definition, struct vd_object *obj
 		definition->crd.is_kept = crd.is_kept;
 		vdi_crd_fini(&crd);
 	}
-	definition->owner->is_judged = false;
+	definition->owner->has_checked_names = false;
 	definition->is_status_due = true;
 	return VD_OK;
 }
@@ -321,7 +321,7 @@ vd_status vdi_definitions_look(struct vdi_definitions *definitions, struct vd_in
 			continue;
 		definition->object = vd_object_unref(definition->object);
 		begin_anew(definition, vd_cacher_revision(definitions->cacher));
-		definitions->is_judged = false;
+		definitions->has_checked_names = false;
 	}
 	return VD_OK;
 }
@@ -330,7 +330,7 @@ vd_status vdi_definitions_look(struct vdi_definitions *definitions, struct vd_in
 
 void vdi_definitions_judge_again(struct vdi_definitions *definitions)
 {
-	definitions->is_judged = false;
+	definitions->has_checked_names = false;
 }
 
 static bool has_word(const struct vdi_resource *resource, const char *word)
@@ -378,8 +378,8 @@ static const char *conflict_with(const struct definition *definition, const stru
 	return conflict;
 }
 
-static void judge(struct vdi_definitions *definitions, struct definition *definition,
-		  const struct vdi_resources *declared)
+static void check_names(struct vdi_definitions *definitions, struct definition *definition,
+			const struct vdi_resources *declared)
 {
 	const char *conflict = NULL;
 	char	    message[256] = "";
@@ -405,21 +405,21 @@ static void judge(struct vdi_definitions *definitions, struct definition *defini
 
 /* Accepted definitions keep their names. Of the others, those that had been accepted before this server
  * started come first, then the older ones. */
-static void judge_all(struct vdi_definitions *definitions, const struct vdi_resources *declared)
+static void check_all_names(struct vdi_definitions *definitions, const struct vdi_resources *declared)
 {
 	bool was_accepted;
 
 	for (struct definition *definition = definitions->first; definition; definition = definition->next)
 		if (definition->is_accepted)
-			judge(definitions, definition, declared);
+			check_names(definitions, definition, declared);
 	for (int pass = 0; pass < 2; pass++)
 		for (struct definition *definition = definitions->first; definition;
 		     definition = definition->next) {
 			was_accepted = definition->is_accepted;
 			if (!was_accepted && definition->crd.was_accepted == (pass == 0))
-				judge(definitions, definition, declared);
+				check_names(definitions, definition, declared);
 		}
-	definitions->is_judged = true;
+	definitions->has_checked_names = true;
 }
 
 /* ---- Caches and sets ---- */
@@ -536,8 +536,8 @@ vd_status vdi_definitions_prepare(struct vdi_definitions *definitions, const str
 {
 	vd_status result = VD_OK;
 
-	if (!definitions->is_judged)
-		judge_all(definitions, declared);
+	if (!definitions->has_checked_names)
+		check_all_names(definitions, declared);
 	for (struct definition **place = &definitions->first; *place;) {
 		struct definition *definition = *place;
 		vd_status	   status;

@@ -106,7 +106,7 @@ static void watch_closed(void *arg)
 
 static void open_watch(struct vdi_kind_watch *watch)
 {
-	struct vd_watch_sink	sink = { deliver, ended, watch, vdi_env_runner(watch->env) };
+	struct vd_watch_sink	sink = { deliver, ended, watch, vdi_env_executor(watch->env) };
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 
 	options.allow_bookmarks = true;

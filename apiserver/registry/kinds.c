@@ -95,7 +95,7 @@ static vd_status start(struct vdi_kinds *kinds, struct vdi_resources *resources,
 	VDI_TRY(read_kinds(kinds, resources, reterr));
 	for (size_t i = 0; i < resources->count; i++)
 		VDI_TRY(make_cache(kinds, resources->items[i], reterr));
-	return vdi_served_new(resources, &kinds->served, reterr);
+	return vdi_resource_set_new(resources, &kinds->resource_set, reterr);
 }
 
 vd_status vdi_kinds_start(struct vdi_kinds *kinds, const struct vdi_kinds_host *host, struct vd_error *reterr)
@@ -105,29 +105,29 @@ vd_status vdi_kinds_start(struct vdi_kinds *kinds, const struct vdi_kinds_host *
 	return start(kinds, &kinds->declared, reterr);
 }
 
-struct vdi_served *vdi_kinds_get(struct vdi_kinds *kinds)
+struct vdi_resource_set *vdi_kinds_get(struct vdi_kinds *kinds)
 {
-	struct vdi_served *served;
+	struct vdi_resource_set *resource_set;
 
 	vdi_lock_acquire(kinds->host.lock);
-	served = vdi_served_ref(kinds->served);
+	resource_set = vdi_resource_set_ref(kinds->resource_set);
 	vdi_lock_release(kinds->host.lock);
-	return served;
+	return resource_set;
 }
 
 /* Takes over fresh. */
-static void publish(struct vdi_kinds *kinds, struct vdi_served *fresh)
+static void publish(struct vdi_kinds *kinds, struct vdi_resource_set *fresh)
 {
-	struct vdi_served *stale;
+	struct vdi_resource_set *stale;
 
 	vdi_lock_acquire(kinds->host.lock);
-	stale = kinds->served;
-	kinds->served = fresh;
+	stale = kinds->resource_set;
+	kinds->resource_set = fresh;
 	kinds->served_number++;
 	kinds->host.about_to_publish_locked(kinds->host.arg);
 	vdi_lock_release(kinds->host.lock);
 	kinds->host.published(kinds->host.arg);
-	(void) vdi_served_unref(stale);
+	(void) vdi_resource_set_unref(stale);
 }
 
 /* ---- Actor ---- */
@@ -205,14 +205,14 @@ static void take_reloaded(struct vdi_kinds *kinds, struct vdi_resources *reloade
 
 static vd_status make_set(struct vdi_kinds *kinds)
 {
-	struct vdi_resources resources = { 0 };
-	struct vdi_served   *fresh;
-	vd_status	     status = vdi_resources_copy(&resources, &kinds->declared);
+	struct vdi_resources	 resources = { 0 };
+	struct vdi_resource_set *fresh;
+	vd_status		 status = vdi_resources_copy(&resources, &kinds->declared);
 
 	if (status == VD_OK && kinds->definitions)
 		status = vdi_definitions_collect(kinds->definitions, &resources);
 	if (status == VD_OK)
-		status = vdi_served_new(&resources, &fresh, NULL);
+		status = vdi_resource_set_new(&resources, &fresh, NULL);
 	vdi_resources_fini(&resources);
 	if (status != VD_OK)
 		return status;
@@ -494,7 +494,7 @@ static vd_status prepare_reloaded(struct vdi_kinds *kinds, struct vdi_resources 
 		vd_dur left = vd_mono_since(due, vd_env_now(kinds->host.env));
 
 		if (left.ns <= 0 || vd_cacher_ready_wait(resources->items[i]->cacher, left, NULL) != VD_OK)
-			break; /* serve it anyway: requests are told to retry */
+			break; /* serve it anyway: clients are asked to retry */
 	}
 	return VD_OK;
 }
@@ -541,20 +541,20 @@ static vd_status hand_over(struct vdi_kinds *kinds, struct vdi_resources *resour
 
 vd_status vdi_kinds_reload(struct vdi_kinds *kinds, struct vd_error *reterr)
 {
-	struct vdi_resources resources = { 0 };
-	struct vdi_served   *served = vdi_kinds_get(kinds);
-	vd_status	     status;
+	struct vdi_resources	 resources = { 0 };
+	struct vdi_resource_set *resource_set = vdi_kinds_get(kinds);
+	vd_status		 status;
 
-	status = served ? read_kinds(kinds, &resources, reterr) :
-			  vd_error_set(reterr, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
+	status = resource_set ? read_kinds(kinds, &resources, reterr) :
+				vd_error_set(reterr, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
 	if (status == VD_OK)
-		status = prepare_reloaded(kinds, &resources, &served->resources, reterr);
+		status = prepare_reloaded(kinds, &resources, &resource_set->resources, reterr);
 	if (status == VD_OK)
 		status = hand_over(kinds, &resources, reterr);
 	if (status == VD_OK)
-		end_undeclared(&served->resources, &resources);
+		end_undeclared(&resource_set->resources, &resources);
 	vdi_resources_fini(&resources);
-	(void) vdi_served_unref(served);
+	(void) vdi_resource_set_unref(resource_set);
 	return status;
 }
 
@@ -603,7 +603,7 @@ void vdi_kinds_halt(struct vdi_kinds *kinds)
 
 void vdi_kinds_stop(struct vdi_kinds *kinds)
 {
-	struct vdi_served *last;
+	struct vdi_resource_set *last;
 
 	if (kinds->host.env == NULL) /* never started */
 		return;
@@ -613,7 +613,7 @@ void vdi_kinds_stop(struct vdi_kinds *kinds)
 	for (size_t i = 0; last && i < last->resources.count; i++)
 		vdi_kind_cache_end(last->resources.items[i]->cache);
 	vdi_definitions_end(kinds->definitions);
-	(void) vdi_served_unref(last);
+	(void) vdi_resource_set_unref(last);
 	publish(kinds, NULL);
 	vdi_lock_acquire(kinds->host.lock);
 	while (kinds->call_count > 0)

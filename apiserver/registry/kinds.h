@@ -52,20 +52,20 @@ struct vdi_kinds {
 	uint64_t		taken_count;  /* of reloaded */
 	vd_rev			looked;	      /* definitions up to this revision are known */
 
-	/* number of the newest set; raised under the lock, together with served */
+	/* number of the newest set; raised under the lock, together with resource_set */
 	_Atomic uint64_t served_number;
 
 	/* Guarded by the server's lock. */
-	struct vdi_served      *served; /* the newest set */
-	size_t			cache_count;
-	struct vd_actor	       *actor;	      /* NULL: not created yet, or closing */
-	struct vdi_resources   *reloaded;     /* replaces declared; owned */
-	size_t			call_count;   /* calls into the store in flight */
-	bool			has_news;     /* the informer's store has changed */
-	bool			is_synced;    /* the informer has read all existing definitions */
-	bool			is_settled;   /* all existing definitions were served once; stays set */
-	uint64_t		reload_count; /* reloads that were published */
-	struct vdi_kind_waiter *waiters;
+	struct vdi_resource_set *resource_set; /* the newest set */
+	size_t			 cache_count;
+	struct vd_actor		*actor;	       /* NULL: not created yet, or closing */
+	struct vdi_resources	*reloaded;     /* replaces declared; owned */
+	size_t			 call_count;   /* calls into the store in flight */
+	bool			 has_news;     /* the informer's store has changed */
+	bool			 is_synced;    /* the informer has read all existing definitions */
+	bool			 is_settled;   /* all existing definitions were served once; stays set */
+	uint64_t		 reload_count; /* reloads that were published */
+	struct vdi_kind_waiter	*waiters;
 };
 
 /* Reads the kinds of the options and makes the caches and the first set. Call before the loops run.
@@ -80,7 +80,7 @@ VDI_MUST_USE vd_status vdi_kinds_wait(struct vdi_kinds *kinds, vd_mono due, stru
  * message gives the reason. VD_NOMEM, VD_CLOSED. */
 VDI_MUST_USE vd_status vdi_kinds_reload(struct vdi_kinds *kinds, struct vd_error *reterr);
 /* Returns the newest set with a reference for the caller; NULL when the server ends. Any thread. */
-struct vdi_served *vdi_kinds_get(struct vdi_kinds *kinds);
+struct vdi_resource_set *vdi_kinds_get(struct vdi_kinds *kinds);
 /* Freezes the set, and ends the watches of kinds that are gone. Call before the controllers are ended, which
  * wait for these watches. */
 void vdi_kinds_halt(struct vdi_kinds *kinds);

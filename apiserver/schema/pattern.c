@@ -1,16 +1,15 @@
-/* How: the text of the pattern becomes a tree, the tree a program of a non-deterministic automaton
- * (Thompson), and a match walks the text once with the set of states that it can be in. So a text of n
- * characters costs at most n times the program, whatever the pattern: `(a*)*b` is harmless. Upstream has the
- * same promise from Go's regexp; a backtracking library could only keep it by refusing what upstream accepts
- * (docs/decisions/structural-schemas.md).
- */
+/* A pattern is parsed into a tree of parts, and the tree is compiled into a non-deterministic automaton
+ * (Thompson). A match reads the text once and keeps the set of states that the automaton can be in. So a text
+ * of n characters costs at most n times the program, for every pattern: `(a*)*b` is harmless. Upstream has
+ * this bound from Go's regexp; a backtracking library could only keep it by refusing patterns that upstream
+ * accepts (docs/decisions/structural-schemas.md). */
 #include "pattern_parts.h"
 
 enum step_kind { STEP_SET, STEP_ASSERT, STEP_SPLIT, STEP_MATCH };
 
 struct step {
 	uint8_t	 kind;
-	uint32_t a, b; /* next steps of a split; of a set: the ranges; of an assert: its kind */
+	uint32_t a, b; /* split: next steps; set: range of its entries in ranges; assert: its kind */
 	uint32_t next;
 };
 
@@ -20,7 +19,7 @@ struct vdi_pattern {
 	size_t			  step_capacity;
 	struct vdi_pattern_range *ranges;
 	uint32_t		  first;
-	bool			  anchored; /* begins at the begin of the text only */
+	bool			  anchored; /* matches at the begin of the text only */
 };
 
 struct builder {
@@ -36,7 +35,7 @@ static vd_status no_memory(struct builder *builder)
 	return vd_error_set(builder->error, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 }
 
-/* ---- The program, from its end to its begin ---- */
+/* ---- Compilation, from the end of the program to its begin ---- */
 
 static vd_status new_step(struct builder *builder, enum step_kind kind, uint32_t a, uint32_t b, uint32_t next,
 			  uint32_t *ret_step)
@@ -53,8 +52,8 @@ static vd_status new_step(struct builder *builder, enum step_kind kind, uint32_t
 	return VD_OK;
 }
 
-/* Counted where a part is visited: what builds nothing takes time too, and repetitions in each other multiply
- * it. */
+/* Counts each visit of a part, because a part that adds no instruction takes time too, and nested repetitions
+ * multiply it. */
 static vd_status spend(struct builder *builder)
 {
 	if (++builder->work > VDI_PATTERN_WORK_MAX)
@@ -91,8 +90,8 @@ static vd_status build_repeat(struct builder *builder, const struct vdi_pattern_
 	return VD_OK;
 }
 
-/* The sequence and the alternatives lean to the left: a loop over that side keeps the stack as deep as the
- * groups are. */
+/* Sequences and alternatives nest on the left side: iterating over that side bounds the recursion by the
+ * nesting of groups. */
 static vd_status build(struct builder *builder, uint32_t index, uint32_t next, uint32_t *ret_step)
 {
 	struct vdi_pattern_part part = builder->parts->items[index];
@@ -171,7 +170,7 @@ vd_status vdi_pattern_compile(struct vd_bytes text, uint64_t *work, struct vdi_p
 /* ---- Matching ---- */
 
 struct states {
-	uint32_t *sparse; /* where a step stands in dense, if it is there */
+	uint32_t *sparse; /* sparse[step]: index of the step in dense, valid if dense has it there */
 	uint32_t *dense;
 	uint32_t  count;
 };
@@ -179,10 +178,11 @@ struct states {
 struct match {
 	const struct vdi_pattern *pattern;
 	uint32_t		 *stack;
-	int64_t			  before; /* the characters around; -1: there is none */
-	int64_t			  behind;
-	uint64_t		  cost;
-	bool			  found;
+	/* characters before and behind the position; -1: begin or end of the text */
+	int64_t	 before;
+	int64_t	 behind;
+	uint64_t cost;
+	bool	 found;
 };
 
 static bool is_word(int64_t c)
@@ -203,8 +203,8 @@ static bool holds(const struct match *match, uint32_t kind)
 	return false;
 }
 
-/* Adds a step and all that can be reached from it without a character. Each step enters a set once, so the
- * stack never holds more than two a step. */
+/* Adds a step and all steps reachable from it without reading a character. Each step enters a set once, so
+ * the stack never holds more than two entries per step. */
 static void enter(struct match *match, struct states *set, uint32_t step)
 {
 	uint32_t *stack = match->stack;
@@ -267,8 +267,7 @@ static vd_status run(struct match *match, struct states *now, struct states *the
 		match->behind = -1;
 		if (at < end)
 			match->behind = rune = vdi_pattern_rune(&next, end);
-		/* What was entered with assertions saw the characters around this place: enter() ran when
-		 * they were known. */
+		/* before and behind are set for this position, so that assertions can be evaluated. */
 		if (match->before < 0 || !pattern->anchored)
 			enter(match, now, pattern->first);
 		if (match->found || at == end || (now->count == 0 && pattern->anchored))

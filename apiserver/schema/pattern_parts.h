@@ -1,4 +1,4 @@
-/* The parts of a pattern between its reading (pattern_read.c) and its program (pattern.c). */
+/* The parse tree of a pattern, written by pattern_read.c and compiled by pattern.c. */
 #ifndef VDI_PATTERN_PARTS_H
 #define VDI_PATTERN_PARTS_H
 
@@ -26,31 +26,32 @@ enum vdi_pattern_assert {
 
 struct vdi_pattern_part {
 	uint8_t	 kind;
-	uint32_t a, b;	   /* children; of a set: the ranges from a to b; of an assert: its kind */
-	int	 min, max; /* of a repeat; max -1: any number */
+	uint32_t a, b;	   /* children; set: range of its entries in ranges; assert: its kind */
+	int	 min, max; /* of a repeat; max -1: unlimited */
 };
 
 struct vdi_pattern_range {
 	uint32_t from, to;
 };
 
-/* Grows while it is read; whoever reads frees both arrays. */
+/* Grows while the pattern is parsed; the caller of vdi_pattern_read frees both arrays, also after an
+ * error. */
 struct vdi_pattern_parts {
 	struct vdi_pattern_part	 *items;
 	size_t			  count;
 	size_t			  capacity;
-	struct vdi_pattern_range *ranges; /* each set's: sorted, apart */
+	struct vdi_pattern_range *ranges; /* of all sets; those of one set are sorted and do not touch */
 	size_t			  range_count;
 	size_t			  range_capacity;
 	uint32_t		  root;
 };
 
-/* VD_INVALID with Go's words; VD_NOMEM. */
+/* Parses a pattern. VD_INVALID with Go's message; VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_pattern_read(struct vd_bytes text, struct vdi_pattern_parts *parts,
 					struct vd_error *reterr);
 
-/* The character at *at, which moves on; text that is no UTF-8 gives something, and never more than there
- * is. */
+/* Returns the character at *at and advances. Invalid UTF-8 yields an arbitrary value; never reads beyond
+ * end. */
 uint32_t vdi_pattern_rune(const char **at, const char *end);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads regular expressions as Go's regexp/syntax does with its Perl flags, into a tree of parts. What Go
- * refuses is refused here with the same words. */
+/* Parses regular expressions into a tree of parts, as Go's regexp/syntax does with its Perl flags, with the
+ * same error messages. */
 #include <stdlib.h>
 
 #include "pattern_parts.h"
@@ -13,7 +13,7 @@ struct parser {
 	const char		 *at;
 	const char		 *end;
 	struct vdi_pattern_parts *parts;
-	/* what stands before the part just read and is not repeated with it, or VDI_PATTERN_NONE */
+	/* the sequence before the part just read, which an operator does not repeat; or VDI_PATTERN_NONE */
 	uint32_t	 prefix;
 	unsigned	 flags;
 	unsigned	 depth;
@@ -56,7 +56,7 @@ static bool add_range(struct parser *parser, uint32_t from, uint32_t to)
 	return true;
 }
 
-/* With the other case of ASCII letters when the flag says so. */
+/* Adds a range; with the flag i also the other case of its ASCII letters. */
 static void add_folded(struct parser *parser, uint32_t from, uint32_t to)
 {
 	uint32_t low, high;
@@ -80,7 +80,7 @@ static int compare_ranges(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Sorts the ranges from first on and joins those that touch. */
+/* Sorts the ranges from first on and joins adjacent ones. */
 static void tidy(struct vdi_pattern_parts *parts, size_t first)
 {
 	size_t kept = first;
@@ -95,7 +95,7 @@ static void tidy(struct vdi_pattern_parts *parts, size_t first)
 	parts->range_count = kept;
 }
 
-/* Everything else instead. */
+/* Replaces the ranges from first on by their complement. */
 static void negate(struct parser *parser, size_t first)
 {
 	struct vdi_pattern_parts *parts = parser->parts;
@@ -154,35 +154,42 @@ static int hex_of(char c)
 				      -1;
 }
 
-/* \x7F, \x{10FFFF}; at stands behind the x. */
+/* Takes one character. Also takes a character that is no digit, because Go's message shows it. */
+static bool take_hex_digit(struct parser *parser, uint32_t *value)
+{
+	uint32_t rune;
+
+	if (parser->at == parser->end)
+		return false;
+	rune = vdi_pattern_rune(&parser->at, parser->end);
+	if (rune >= 0x80 || hex_of((char) rune) < 0)
+		return false;
+	*value = *value * 16 + (uint32_t) hex_of((char) rune);
+	return *value <= VDI_PATTERN_RUNE_MAX;
+}
+
+/* Reads \x7F or \x{10FFFF}; at is behind the x. */
 static bool read_hex(struct parser *parser, uint32_t *ret_rune)
 {
-	uint32_t value = 0;
-	int	 digits = 0;
+	bool good;
 
-	if (parser->at < parser->end && *parser->at == '{') {
-		for (parser->at++; parser->at < parser->end && *parser->at != '}'; parser->at++, digits++) {
-			if (hex_of(*parser->at) < 0)
-				return false;
-			value = value * 16 + (uint32_t) hex_of(*parser->at);
-			if (value > VDI_PATTERN_RUNE_MAX)
-				return false;
-		}
-		if (digits == 0 || parser->at == parser->end)
-			return false;
-		parser->at++;
-	} else {
-		for (; digits < 2; digits++, parser->at++) {
-			if (parser->at == parser->end || hex_of(*parser->at) < 0)
-				return false;
-			value = value * 16 + (uint32_t) hex_of(*parser->at);
-		}
+	*ret_rune = 0;
+	if (parser->at == parser->end || *parser->at != '{') {
+		good = take_hex_digit(parser, ret_rune);
+		return take_hex_digit(parser, ret_rune) && good;
 	}
-	*ret_rune = value;
+	parser->at++;
+	do {
+		if (!take_hex_digit(parser, ret_rune))
+			return false;
+	} while (parser->at < parser->end && *parser->at != '}');
+	if (parser->at == parser->end)
+		return false;
+	parser->at++;
 	return true;
 }
 
-/* A single character behind a backslash; at stands on the backslash. */
+/* Reads a single character escaped by a backslash; at is on the backslash. */
 static vd_status read_escape(struct parser *parser, uint32_t *ret_rune)
 {
 	const char *from = parser->at++;
@@ -199,7 +206,7 @@ static vd_status read_escape(struct parser *parser, uint32_t *ret_rune)
 	case '5':
 	case '6':
 	case '7':
-		/* Single non-zero digit is a back reference: not supported. */
+		/* Go: a single non-zero digit is a back reference, which is not supported. */
 		if (parser->at == parser->end || *parser->at < '0' || *parser->at > '7')
 			break;
 		/* fall through */
@@ -271,7 +278,7 @@ static void add_class(struct parser *parser, const struct named *class, bool neg
 		negate(parser, first);
 }
 
-/* \d \s \w and their contraries; at stands on the backslash. */
+/* Reads \d, \s, \w and their negations; at is on the backslash. */
 static bool take_perl_class(struct parser *parser)
 {
 	if (parser->end - parser->at < 2 || parser->at[0] != '\\')
@@ -286,7 +293,7 @@ static bool take_perl_class(struct parser *parser)
 	return false;
 }
 
-/* [:alpha:]; at stands on its bracket. */
+/* Reads [:alpha:] and the like; at is on its bracket. */
 static vd_status take_posix_class(struct parser *parser, bool *ret_taken)
 {
 	const char *from = parser->at, *name = from + 2, *close;
@@ -332,7 +339,7 @@ static bool is_unicode_class(const struct parser *parser)
 	       (parser->at[1] == 'p' || parser->at[1] == 'P');
 }
 
-/* There is a byte at least. */
+/* At least one byte is left. */
 static vd_status read_class_rune(struct parser *parser, uint32_t *ret_rune)
 {
 	if (*parser->at == '\\')
@@ -353,7 +360,7 @@ static vd_status read_class(struct parser *parser, uint32_t *ret_part)
 		const char *range_from = parser->at;
 		uint32_t    low, high;
 
-		/* POSIX: - is only okay unescaped as first or last in class. Perl: anywhere. */
+		/* Go: in a Perl class an unescaped '-' is allowed anywhere. */
 		if (parser->at == parser->end)
 			return fault(parser, "missing closing ]", from, parser->end);
 		if (*parser->at == '[') {
@@ -413,7 +420,7 @@ static bool is_group_name(const char *from, const char *to)
 	return true;
 }
 
-/* Behind `(?`: a name, or flags up to `:` or `)`. *ret_group: a group follows. */
+/* Reads behind `(?`: a name, or flags up to `:` or `)`. *ret_group: a group follows. */
 static vd_status read_flags(struct parser *parser, bool *ret_group)
 {
 	const char *from = parser->at - 2;
@@ -476,7 +483,7 @@ static vd_status read_group(struct parser *parser, uint32_t *ret_part, bool *ret
 		parser->at++;
 		VDI_TRY(read_flags(parser, &group));
 	}
-	if (!group) { /* the flags hold until the group around ends */
+	if (!group) { /* the flags apply until the enclosing group ends */
 		*ret_nothing = true;
 		return VD_OK;
 	}
@@ -491,7 +498,7 @@ static vd_status read_group(struct parser *parser, uint32_t *ret_part, bool *ret
 	return VD_OK;
 }
 
-/* part behind *sequence, which may be VDI_PATTERN_NONE. */
+/* Appends part to *sequence, which may be VDI_PATTERN_NONE. */
 static vd_status join(struct parser *parser, uint32_t *sequence, uint32_t part)
 {
 	if (*sequence != VDI_PATTERN_NONE)
@@ -500,7 +507,7 @@ static vd_status join(struct parser *parser, uint32_t *sequence, uint32_t part)
 	return VD_OK;
 }
 
-/* \Q...\E; an operator behind it is for its last character. */
+/* Reads \Q...\E; an operator behind it applies to its last character. */
 static vd_status read_literal(struct parser *parser, uint32_t *ret_part, bool *ret_nothing)
 {
 	const char *from = parser->at + 2;
@@ -544,7 +551,7 @@ static vd_status read_backslash(struct parser *parser, uint32_t *ret_part, bool 
 	return rune_part(parser, rune, ret_part);
 }
 
-/* One thing that may be repeated. *ret_nothing: it was no such thing (flags). */
+/* Reads one part that can be repeated. *ret_nothing: flags were read, which are no part. */
 static vd_status read_atom(struct parser *parser, uint32_t *ret_part, bool *ret_nothing)
 {
 	size_t first = parser->parts->range_count;
@@ -574,7 +581,7 @@ static vd_status read_atom(struct parser *parser, uint32_t *ret_part, bool *ret_
 	}
 }
 
-/* `{2}`, `{2,}`, `{2,3}`; false: it is a brace like any other character. */
+/* Reads `{2}`, `{2,}` or `{2,3}`; false: the brace is an ordinary character. */
 static bool read_bounds(struct parser *parser, int *ret_min, int *ret_max)
 {
 	const char *at = parser->at + 1;
@@ -604,7 +611,7 @@ static bool read_bounds(struct parser *parser, int *ret_min, int *ret_max)
 	return true;
 }
 
-/* Whether an operator stands here; it is taken then. */
+/* Reads an operator; false if there is none. */
 static bool read_operator(struct parser *parser, int *ret_min, int *ret_max)
 {
 	if (parser->at == parser->end)
@@ -620,7 +627,7 @@ static bool read_operator(struct parser *parser, int *ret_min, int *ret_max)
 	return true;
 }
 
-/* The operators behind a part; flags between them and the part do not part them, as in Go. */
+/* Reads the operators behind a part; as in Go, flags may come between part and operator. */
 static vd_status read_repeated(struct parser *parser, uint32_t *part)
 {
 	const char *last = NULL;
@@ -634,7 +641,8 @@ static vd_status read_repeated(struct parser *parser, uint32_t *part)
 		if (min > REPEAT_MAX || max > REPEAT_MAX || (max >= 0 && max < min))
 			return fault(parser, "invalid repeat count", from, parser->at);
 		if (parser->at < parser->end && *parser->at == '?')
-			parser->at++; /* as few as can be: all the same for the question whether */
+			/* non-greedy: makes no difference to the question whether there is a match */
+			parser->at++;
 		if (*part == VDI_PATTERN_NONE)
 			return fault(parser, "missing argument to repetition operator", from, parser->at);
 		if (last)

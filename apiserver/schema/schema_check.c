@@ -1,7 +1,7 @@
-/* What a schema may not say: the rules of pkg/apiserver/schema/validation.go and complete.go (structural),
- * and of pkg/apis/apiextensions/validation/validation.go (ValidateCustomResourceDefinitionOpenAPISchema), in
- * one walk over the JSON. Faults come sorted by their texts, as upstream sorts the structural ones.
- */
+/* Checks that a schema is allowed: the rules of pkg/apiserver/schema/validation.go and complete.go
+ * (structural), and of pkg/apis/apiextensions/validation/validation.go
+ * (ValidateCustomResourceDefinitionOpenAPISchema), in one walk over the JSON. Errors are sorted by text, as
+ * upstream sorts the structural ones. */
 #include <stdio.h>
 
 #include "schema_node.h"
@@ -9,23 +9,23 @@
 enum level { LEVEL_ROOT, LEVEL_ITEM, LEVEL_FIELD };
 
 struct check {
-	struct vdi_tree	  *tree;
-	struct vdi_faults *faults;
-	struct vdi_out	   place;
+	struct vdi_tree		*tree;
+	struct vdi_field_errors *field_errors;
+	struct vdi_out		 place;
 	struct vdi_out
 		 twin_place; /* of the structural node that a node inside of allOf and its likes speaks of */
 	size_t	 nodes;
-	uint64_t patterns; /* steps that are left for compiling them */
+	uint64_t patterns; /* steps left for compiling them */
 	bool	 too_many;
 };
 
-/* Where a node stands. */
+/* Position of a node in the schema. */
 struct context {
 	enum level  level;
 	bool	    nested;	 /* inside of allOf, anyOf, oneOf, not */
-	bool	    skip_any_of; /* it is the { integer, string } of int-or-string */
+	bool	    skip_any_of; /* the node is the { integer, string } pair of int-or-string */
 	bool	    in_meta;
-	const char *no_default; /* why there may be none, or NULL */
+	const char *no_default; /* why a default is forbidden here, or NULL */
 	const struct vdi_node
 		*twin; /* of nodes inside of the root's junctors, else NULL: nothing to compare with */
 };
@@ -57,7 +57,7 @@ static bool has_members(const struct vdi_node *node)
 	return node && node->count > 0;
 }
 
-/* ---- Places ---- */
+/* ---- Paths ---- */
 
 static size_t enter(struct vdi_out *place, const char *child)
 {
@@ -87,31 +87,32 @@ static size_t enter_index(struct vdi_out *place, const char *child, size_t index
 	return size;
 }
 
-static void add(struct check *check, enum vdi_fault_kind kind, const char *child,
+static void add(struct check *check, enum vdi_field_error_kind kind, const char *child,
 		const struct vdi_node *value, const char *detail)
 {
 	size_t size = enter(&check->place, child);
 
-	vdi_faults_add_node(check->faults, kind, vdi_out_slice(&check->place), value, "%s", detail);
+	vdi_field_errors_add_node(check->field_errors, kind, vdi_out_slice(&check->place), value, "%s",
+				  detail);
 	check->place.size = size;
 }
 
 static void forbid(struct check *check, const char *child, const char *detail)
 {
-	add(check, VDI_FAULT_FORBIDDEN, child, NULL, detail);
+	add(check, VDI_FIELD_ERROR_FORBIDDEN, child, NULL, detail);
 }
 
-/* Invalid, or Required when there is nothing. */
+/* Adds Invalid, or Required if the member is absent. */
 static void want_type(struct check *check, const struct vdi_node *source, const char *child,
 		      const char *detail)
 {
 	const struct vdi_node *type = member(check, source, child);
 
-	add(check, text(check, source, child).size ? VDI_FAULT_INVALID : VDI_FAULT_REQUIRED, child, type,
-	    detail);
+	add(check, text(check, source, child).size ? VDI_FIELD_ERROR_INVALID : VDI_FIELD_ERROR_REQUIRED,
+	    child, type, detail);
 }
 
-/* ---- What upstream's decoder would refuse ---- */
+/* ---- Errors of upstream's decoder ---- */
 
 enum shape {
 	SHAPE_TEXT,
@@ -209,13 +210,13 @@ static bool check_shapes(struct check *check, const struct vdi_node *source)
 
 		if (node == NULL || has_shape(node, shapes[i].shape))
 			continue;
-		add(check, VDI_FAULT_TYPE_INVALID, shapes[i].key, node, words[shapes[i].shape]);
+		add(check, VDI_FIELD_ERROR_TYPE_INVALID, shapes[i].key, node, words[shapes[i].shape]);
 		fine = false;
 	}
 	return fine;
 }
 
-/* ---- What OpenAPI has and custom resources have not ---- */
+/* ---- OpenAPI features that custom resources lack ---- */
 
 static void check_unsupported(struct check *check, const struct vdi_node *source,
 			      const struct context *context)
@@ -228,7 +229,7 @@ static void check_unsupported(struct check *check, const struct vdi_node *source
 	if (type && vdi_tree_string_of(type).size && !is(type->text, "array") && !is(type->text, "boolean") &&
 	    !is(type->text, "integer") && !is(type->text, "number") && !is(type->text, "object") &&
 	    !is(type->text, "string"))
-		add(check, VDI_FAULT_NOT_SUPPORTED, "type", type,
+		add(check, VDI_FIELD_ERROR_NOT_SUPPORTED, "type", type,
 		    "supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", "
 		    "\"string\"");
 	if (context->no_default && member(check, source, "default")) {
@@ -270,23 +271,23 @@ static void check_list_keys(struct check *check, const struct vdi_node *source, 
 
 		for (const struct vdi_node *other = keys->first; other != key; other = other->next)
 			if (vd_bytes_equal(other->text, key->text))
-				add(check, VDI_FAULT_INVALID, "x-kubernetes-list-map-keys", keys,
+				add(check, VDI_FIELD_ERROR_INVALID, "x-kubernetes-list-map-keys", keys,
 				    "must not contain duplicate entries");
 		if (!vdi_tree_is(property, VDI_NODE_OBJECT)) {
-			add(check, VDI_FAULT_INVALID, "x-kubernetes-list-map-keys", keys,
+			add(check, VDI_FIELD_ERROR_INVALID, "x-kubernetes-list-map-keys", keys,
 			    "entries must all be names of item properties");
 			continue;
 		}
 		size = enter_key(&check->place, "items.properties", key->text);
 		if (is(text(check, property, "type"), "array") || is(text(check, property, "type"), "object"))
-			add(check, VDI_FAULT_INVALID, "type", member(check, items, "type"),
+			add(check, VDI_FIELD_ERROR_INVALID, "type", member(check, items, "type"),
 			    "must be a scalar type if parent array's x-kubernetes-list-type is map");
 		for (const struct vdi_node *one = vdi_tree_is(required, VDI_NODE_ARRAY) ? required->first :
 											  NULL;
 		     one; one = one->next)
 			is_required |= vd_bytes_equal(vdi_tree_string_of(one), key->text);
 		if (!is_required && !member(check, property, "default"))
-			add(check, VDI_FAULT_REQUIRED, "default", NULL,
+			add(check, VDI_FIELD_ERROR_REQUIRED, "default", NULL,
 			    "this property is in x-kubernetes-list-map-keys, so it must have a default or be "
 			    "a required property");
 		if (is_true(check, property, "nullable"))
@@ -299,13 +300,13 @@ static void check_list_keys(struct check *check, const struct vdi_node *source, 
 static void check_map_list(struct check *check, const struct vdi_node *source, const struct vdi_node *items)
 {
 	if (!has_members(member(check, source, "x-kubernetes-list-map-keys")))
-		add(check, VDI_FAULT_REQUIRED, "x-kubernetes-list-map-keys", NULL,
+		add(check, VDI_FIELD_ERROR_REQUIRED, "x-kubernetes-list-map-keys", NULL,
 		    "must not be empty if x-kubernetes-list-type is map");
 	if (items == NULL)
-		add(check, VDI_FAULT_REQUIRED, "items", NULL,
+		add(check, VDI_FIELD_ERROR_REQUIRED, "items", NULL,
 		    "must have a schema if x-kubernetes-list-type is map");
 	else if (!is(text(check, items, "type"), "object"))
-		add(check, VDI_FAULT_INVALID, "items.type", member(check, items, "type"),
+		add(check, VDI_FIELD_ERROR_INVALID, "items.type", member(check, items, "type"),
 		    "must be object if parent array's x-kubernetes-list-type is map");
 	else if (member(check, source, "x-kubernetes-list-map-keys") &&
 		 member(check, source, "x-kubernetes-list-map-keys")->count > VDI_SCHEMA_LIST_KEYS_MAX)
@@ -329,24 +330,24 @@ static void check_list_type(struct check *check, const struct vdi_node *source)
 	} else if (is(name, "set") && is(item_type, "array") &&
 		   member(check, items, "x-kubernetes-list-type") &&
 		   !is(text(check, items, "x-kubernetes-list-type"), "atomic")) {
-		add(check, VDI_FAULT_INVALID, "items.x-kubernetes-list-type",
+		add(check, VDI_FIELD_ERROR_INVALID, "items.x-kubernetes-list-type",
 		    member(check, items, "x-kubernetes-list-type"),
 		    "must be atomic as item of a list with x-kubernetes-list-type=set");
 	} else if (is(name, "set") && is(item_type, "object") &&
 		   !is(text(check, items, "x-kubernetes-map-type"), "atomic")) {
 		static const struct vdi_node null = { .kind = VDI_NODE_NULL };
 
-		add(check, VDI_FAULT_INVALID, "items.x-kubernetes-map-type", &null,
+		add(check, VDI_FIELD_ERROR_INVALID, "items.x-kubernetes-map-type", &null,
 		    "must be atomic as item of a list with x-kubernetes-list-type=set");
 	}
 	if (list && !is(name, "atomic") && !is(name, "set") && !is(name, "map"))
-		add(check, VDI_FAULT_NOT_SUPPORTED, "x-kubernetes-list-type", list,
+		add(check, VDI_FIELD_ERROR_NOT_SUPPORTED, "x-kubernetes-list-type", list,
 		    "supported values: \"atomic\", \"set\", \"map\"");
 	if (has_keys && list == NULL)
-		add(check, VDI_FAULT_REQUIRED, "x-kubernetes-list-type", NULL,
+		add(check, VDI_FIELD_ERROR_REQUIRED, "x-kubernetes-list-type", NULL,
 		    "must be map if x-kubernetes-list-map-keys is non-empty");
 	else if (has_keys && !is(name, "map"))
-		add(check, VDI_FAULT_INVALID, "x-kubernetes-list-type", list,
+		add(check, VDI_FIELD_ERROR_INVALID, "x-kubernetes-list-type", list,
 		    "must be map if x-kubernetes-list-map-keys is non-empty");
 	if ((is(name, "set") || is(name, "map")) && is_true(check, items, "nullable"))
 		forbid(check, "items.nullable",
@@ -365,12 +366,12 @@ static void check_extensions(struct check *check, const struct vdi_node *source)
 	size_t index = 0;
 
 	if (vdi_tree_is(preserves, VDI_NODE_FALSE))
-		add(check, VDI_FAULT_INVALID, "x-kubernetes-preserve-unknown-fields", preserves,
+		add(check, VDI_FIELD_ERROR_INVALID, "x-kubernetes-preserve-unknown-fields", preserves,
 		    "must be true or undefined");
 	if (map && !is(text(check, source, "type"), "object"))
 		want_type(check, source, "type", "must be object if x-kubernetes-map-type is specified");
 	if (map && !is(map->text, "atomic") && !is(map->text, "granular"))
-		add(check, VDI_FAULT_NOT_SUPPORTED, "x-kubernetes-map-type", map,
+		add(check, VDI_FIELD_ERROR_NOT_SUPPORTED, "x-kubernetes-map-type", map,
 		    "supported values: \"atomic\", \"granular\"");
 	if (additional && additional->kind != VDI_NODE_TRUE &&
 	    has_members(member(check, source, "properties")))
@@ -381,7 +382,7 @@ static void check_extensions(struct check *check, const struct vdi_node *source)
 		size_t size = enter_index(&check->place, "x-kubernetes-validations", index);
 
 		if (text(check, rule, "rule").size == 0)
-			add(check, VDI_FAULT_REQUIRED, "rule", NULL, "rule is not specified");
+			add(check, VDI_FIELD_ERROR_REQUIRED, "rule", NULL, "rule is not specified");
 		check->place.size = size;
 	}
 }
@@ -413,13 +414,13 @@ static void check_pattern(struct check *check, const struct vdi_node *source)
 		return;
 	}
 	if (status == VD_NOMEM)
-		check->faults->failed = true;
+		check->field_errors->failed = true;
 	(void) snprintf(detail, sizeof detail, "must be a valid regular expression, but isn't: %s",
 			error.message);
-	add(check, VDI_FAULT_INVALID, "pattern", pattern, detail);
+	add(check, VDI_FIELD_ERROR_INVALID, "pattern", pattern, detail);
 }
 
-/* `anyOf: [{type: integer}, {type: string}]` and nothing else in them */
+/* `anyOf: [{type: integer}, {type: string}]` without other members in the two */
 static bool is_int_or_string_pair(struct check *check, const struct vdi_node *any_of)
 {
 	return any_of && any_of->count == 2 && any_of->first->count == 1 &&
@@ -439,7 +440,7 @@ static void check_metadata(struct check *check, const struct vdi_node *metadata,
 		static const struct vdi_node nothing = { .kind = VDI_NODE_STRING };
 		const struct vdi_node	    *type = member(check, metadata, "type");
 
-		add(check, VDI_FAULT_INVALID, "type", type ? type : &nothing, "must be object");
+		add(check, VDI_FIELD_ERROR_INVALID, "type", type ? type : &nothing, "must be object");
 	}
 	for (const struct vdi_node *property = properties ? properties->first : NULL; property;
 	     property = property->next)
@@ -452,10 +453,11 @@ static void check_metadata(struct check *check, const struct vdi_node *metadata,
 		more |= !fine;
 	}
 	if (level == LEVEL_ROOT && more)
-		vdi_faults_add(check->faults, VDI_FAULT_FORBIDDEN, vdi_out_slice(&check->place),
-			       VD_BYTES_NONE,
-			       "must not specify anything other than name and generateName, but metadata is "
-			       "implicitly specified");
+		vdi_field_errors_add(
+			check->field_errors, VDI_FIELD_ERROR_FORBIDDEN, vdi_out_slice(&check->place),
+			VD_BYTES_NONE,
+			"must not specify anything other than name and generateName, but metadata is "
+			"implicitly specified");
 	check->place.size = size;
 }
 
@@ -465,7 +467,7 @@ static void check_type_of_member(struct check *check, const struct vdi_node *pro
 	const struct vdi_node *property = member(check, properties, key);
 
 	if (property && !is(text(check, property, "type"), "string"))
-		add(check, VDI_FAULT_INVALID, place, member(check, property, "type"), "must be string");
+		add(check, VDI_FIELD_ERROR_INVALID, place, member(check, property, "type"), "must be string");
 }
 
 static void check_structural(struct check *check, const struct vdi_node *source, enum level level)
@@ -483,26 +485,26 @@ static void check_structural(struct check *check, const struct vdi_node *source,
 	bool		int_or_string = is_true(check, source, "x-kubernetes-int-or-string");
 
 	if (is(type, "array") && items == NULL)
-		add(check, VDI_FAULT_REQUIRED, "items", NULL, "must be specified");
+		add(check, VDI_FIELD_ERROR_REQUIRED, "items", NULL, "must be specified");
 	if (additional && level == LEVEL_ROOT)
 		forbid(check, "additionalProperties", "must not be used at the root");
 	if (int_or_string && preserves)
-		add(check, VDI_FAULT_INVALID, "x-kubernetes-preserve-unknown-fields",
+		add(check, VDI_FIELD_ERROR_INVALID, "x-kubernetes-preserve-unknown-fields",
 		    member(check, source, "x-kubernetes-preserve-unknown-fields"),
 		    "must be false if x-kubernetes-int-or-string is true");
 	if (int_or_string && embedded)
-		add(check, VDI_FAULT_INVALID, "x-kubernetes-embedded-resource",
+		add(check, VDI_FIELD_ERROR_INVALID, "x-kubernetes-embedded-resource",
 		    member(check, source, "x-kubernetes-embedded-resource"),
 		    "must be false if x-kubernetes-int-or-string is true");
 	if (embedded && !is(type, "object"))
 		want_type(check, source, "type", "must be object if x-kubernetes-embedded-resource is true");
 	else if (type.size == 0 && !int_or_string && !preserves)
-		add(check, VDI_FAULT_REQUIRED, "type", NULL, no_type[level]);
+		add(check, VDI_FIELD_ERROR_REQUIRED, "type", NULL, no_type[level]);
 	if (embedded && additional)
 		forbid(check, "additionalProperties",
 		       "must not be used if x-kubernetes-embedded-resource is set");
 	if (level == LEVEL_ROOT && type.size && !is(type, "object"))
-		add(check, VDI_FAULT_INVALID, "type", member(check, source, "type"),
+		add(check, VDI_FIELD_ERROR_INVALID, "type", member(check, source, "type"),
 		    "must be object at the root");
 	if (level == LEVEL_ROOT || embedded) {
 		check_type_of_member(check, properties, "kind", "properties[kind].type");
@@ -511,12 +513,12 @@ static void check_structural(struct check *check, const struct vdi_node *source,
 	if (metadata)
 		check_metadata(check, metadata, level == LEVEL_ROOT || embedded, level);
 	if (embedded && !preserves && !has_members(properties))
-		add(check, VDI_FAULT_REQUIRED, "properties", NULL,
+		add(check, VDI_FIELD_ERROR_REQUIRED, "properties", NULL,
 		    "must not be empty if x-kubernetes-embedded-resource is true without "
 		    "x-kubernetes-preserve-unknown-fields");
 }
 
-/* Nested nodes speak of values only. */
+/* A nested node may only restrict values. */
 static void check_nested(struct check *check, const struct vdi_node *source)
 {
 	static const struct {
@@ -541,7 +543,7 @@ static void check_nested(struct check *check, const struct vdi_node *source)
 		const struct vdi_node *node = member(check, source, rules[i].key);
 		bool		       counts = node != NULL;
 
-		if (i != 1 && i != 2 && node) /* the empty value is as good as none */
+		if (i != 1 && i != 2 && node) /* an empty value counts as absent */
 			counts = node->kind == VDI_NODE_TRUE || node->text.size ||
 				 (node->kind == VDI_NODE_ARRAY && node->count);
 		if (counts)
@@ -555,13 +557,14 @@ static void check_nested(struct check *check, const struct vdi_node *source)
 
 static void check_node(struct check *check, const struct vdi_node *source, struct context context);
 
-/* A child of a nested node needs the same child in the structural node. */
+/* Reports a child of a nested node that has no counterpart in the structural node. */
 static const struct vdi_node *twin_of(struct check *check, const struct vdi_node *child)
 {
 	if (child)
 		return child;
-	vdi_faults_add(check->faults, VDI_FAULT_REQUIRED, vdi_out_slice(&check->twin_place), VD_BYTES_NONE,
-		       "because it is defined in %.*s", (int) check->place.size, check->place.data);
+	vdi_field_errors_add(check->field_errors, VDI_FIELD_ERROR_REQUIRED, vdi_out_slice(&check->twin_place),
+			     VD_BYTES_NONE, "because it is defined in %.*s", (int) check->place.size,
+			     check->place.data);
 	return NULL;
 }
 
@@ -674,7 +677,7 @@ static void check_node(struct check *check, const struct vdi_node *source, struc
 	additional = member(check, source, "additionalProperties");
 	if (vdi_tree_is(additional, VDI_NODE_OBJECT)) {
 		below.level = LEVEL_FIELD;
-		below.twin = NULL; /* refused already in nested nodes */
+		below.twin = NULL; /* already refused in nested nodes */
 		if (context.in_meta)
 			below.no_default = "inside additionalProperties applying to object metadata";
 		walk_child(check, additional, below, "additionalProperties", NULL, NULL);
@@ -687,10 +690,10 @@ bool vdi_schema_is_meta(struct vd_bytes key)
 }
 
 vd_status vdi_schema_check(struct vdi_tree *tree, const struct vdi_node *source, const char *place,
-			   struct vdi_faults *faults)
+			   struct vdi_field_errors *field_errors)
 {
 	struct check   check = { .tree = tree,
-				 .faults = faults,
+				 .field_errors = field_errors,
 				 .place = VDI_OUT_INIT,
 				 .twin_place = VDI_OUT_INIT,
 				 .patterns = VDI_SCHEMA_PATTERN_MAX };
@@ -701,14 +704,15 @@ vd_status vdi_schema_check(struct vdi_tree *tree, const struct vdi_node *source,
 	if (vdi_tree_is(source, VDI_NODE_OBJECT))
 		check_node(&check, source, context);
 	else
-		vdi_faults_add_node(faults, VDI_FAULT_TYPE_INVALID, vdi_out_slice(&check.place), source,
-				    "must be an object");
+		vdi_field_errors_add_node(field_errors, VDI_FIELD_ERROR_TYPE_INVALID,
+					  vdi_out_slice(&check.place), source, "must be an object");
 	if (check.too_many)
-		vdi_faults_add(faults, VDI_FAULT_FORBIDDEN, vd_bytes_of(place), VD_BYTES_NONE,
-			       "must not have more than %d subschemas", VDI_SCHEMA_NODES_MAX);
-	failed = check.place.failed || check.twin_place.failed || faults->failed;
+		vdi_field_errors_add(field_errors, VDI_FIELD_ERROR_FORBIDDEN, vd_bytes_of(place),
+				     VD_BYTES_NONE, "must not have more than %d subschemas",
+				     VDI_SCHEMA_NODES_MAX);
+	failed = check.place.failed || check.twin_place.failed || field_errors->failed;
 	vdi_out_fini(&check.place);
 	vdi_out_fini(&check.twin_place);
-	vdi_faults_sort(faults);
+	vdi_field_errors_sort(field_errors);
 	return failed ? VD_NOMEM : VD_OK;
 }

@@ -1,19 +1,18 @@
-/* From the JSON of an openAPIV3Schema to the nodes that the other schema_*.c files walk. schema_check.c has
- * looked at it first, so whatever stands at a place is of the kind that belongs there; the defaults are
- * judged at the end, by the very functions that will judge objects.
- */
+/* Compiles the JSON of an openAPIV3Schema into the nodes that the other schema_*.c files walk. schema_check.c
+ * has checked the JSON before, so every member has the expected type. The defaults are validated at the end,
+ * by the same functions as objects. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "schema_node.h"
 
 struct compiler {
-	struct vdi_tree	  *tree; /* of the source */
-	struct vdi_schema *schema;
-	struct vdi_faults *faults;
-	struct vdi_out	   place;
-	uint64_t	   work;     /* left for the defaults */
-	uint64_t	   patterns; /* the same for compiling them */
+	struct vdi_tree		*tree; /* of the openAPIV3Schema */
+	struct vdi_schema	*schema;
+	struct vdi_field_errors *field_errors;
+	struct vdi_out		 place;
+	uint64_t		 work;	   /* steps left for validating the defaults */
+	uint64_t		 patterns; /* steps left for compiling the patterns */
 };
 
 static struct vdi_node *member(struct compiler *compiler, const struct vdi_node *source, const char *key)
@@ -151,7 +150,7 @@ static vd_status compile_list(struct compiler *compiler, const struct vdi_node *
 	return VD_OK;
 }
 
-/* Whether anything is asked of values: most nodes ask nothing. */
+/* Returns true if the node restricts values; most nodes do not. */
 static bool has_limits(struct compiler *compiler, const struct vdi_node *source)
 {
 	static const char *const keys[] = {
@@ -216,7 +215,8 @@ static int compare_properties(const void *a, const void *b)
 	return compare_texts(&x->key, &y->key);
 }
 
-/* So that an object costs what it has and what it gets, not what its schema has. */
+/* Lists the properties with defaults, so that defaulting an object does not visit all properties of its
+ * schema. */
 static vd_status collect_defaulted(struct compiler *compiler, struct vdi_schema_node *node)
 {
 	size_t count = 0;
@@ -330,7 +330,7 @@ static vd_status compile_node(struct compiler *compiler, const struct vdi_node *
 
 /* ---- Defaults ----
  *
- * Each must be a value that an object may have in its place, as upstream checks in
+ * Each must be a valid value for its place, as upstream checks in
  * pkg/apiserver/schema/defaulting/validation.go. */
 
 static void note_unknown(void *arg, struct vd_bytes path)
@@ -351,17 +351,18 @@ static vd_status check_default(struct compiler *compiler, const struct vdi_schem
 	if (copy && pruned && !compiler->place.failed)
 		status = vdi_schema_prune_node(node, &tree, pruned, node->embedded, note_unknown, &unknown);
 	if (status == VD_OK && unknown)
-		vdi_faults_add_node(compiler->faults, VDI_FAULT_INVALID, vdi_out_slice(&compiler->place),
-				    node->default_value, "must not have unknown fields");
+		vdi_field_errors_add_node(compiler->field_errors, VDI_FIELD_ERROR_INVALID,
+					  vdi_out_slice(&compiler->place), node->default_value,
+					  "must not have unknown fields");
 	if (status == VD_OK)
 		status = vdi_schema_validate_node(node, &tree, copy, NULL, vdi_out_slice(&compiler->place),
-						  true, &compiler->work, compiler->faults);
+						  true, &compiler->work, compiler->field_errors);
 	vdi_tree_fini(&tree);
 	compiler->place.size = size;
 	return status == VD_INVALID ? VD_OK : status;
 }
 
-/* additionalProperties are not followed, as upstream does it. */
+/* Does not descend into additionalProperties; neither does upstream. */
 static vd_status check_defaults(struct compiler *compiler, const struct vdi_schema_node *node)
 {
 	size_t size = compiler->place.size;
@@ -383,8 +384,6 @@ static vd_status check_defaults(struct compiler *compiler, const struct vdi_sche
 	return compiler->place.failed ? VD_NOMEM : VD_OK;
 }
 
-/* ---- */
-
 static vd_status keep_source(struct vdi_schema *schema, const struct vdi_node *source)
 {
 	struct vdi_out text = VDI_OUT_INIT;
@@ -405,18 +404,19 @@ static vd_status compile(struct compiler *compiler, const struct vdi_node *sourc
 }
 
 vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_api_v3_schema,
-			     const char *place, struct vdi_schema **ret_schema, struct vdi_faults *faults)
+			     const char *place, struct vdi_schema **ret_schema,
+			     struct vdi_field_errors *field_errors)
 {
 	struct compiler compiler = { .tree = tree,
-				     .faults = faults,
+				     .field_errors = field_errors,
 				     .place = VDI_OUT_INIT,
 				     .work = VDI_SCHEMA_WORK_MAX,
 				     .patterns = VDI_SCHEMA_PATTERN_MAX };
-	size_t		count = faults->count;
+	size_t		count = field_errors->count;
 	vd_status	status;
 
-	VDI_TRY(vdi_schema_check(tree, open_api_v3_schema, place, faults));
-	if (faults->count > count)
+	VDI_TRY(vdi_schema_check(tree, open_api_v3_schema, place, field_errors));
+	if (field_errors->count > count)
 		return VD_INVALID;
 	compiler.schema = VDI_NEW(struct vdi_schema);
 	if (compiler.schema == NULL)
@@ -426,9 +426,9 @@ vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_
 	compiler.schema->work =
 		VDI_SCHEMA_PATTERN_MAX - compiler.patterns + (VDI_SCHEMA_WORK_MAX - compiler.work) / 20;
 	vdi_out_fini(&compiler.place);
-	if (status == VD_OK && faults->failed)
+	if (status == VD_OK && field_errors->failed)
 		status = VD_NOMEM;
-	if (status == VD_OK && faults->count > count)
+	if (status == VD_OK && field_errors->count > count)
 		status = VD_INVALID;
 	if (status == VD_OK)
 		*ret_schema = compiler.schema;

@@ -1,7 +1,6 @@
 /* Defaulting and pruning (pkg/apiserver/schema/defaulting, pruning, objectmeta). Both walk object and schema
- * side by side, as deep as the object is. Members that go are unlinked in one pass over their siblings,
- * whatever their number.
- */
+ * side by side, as deep as the object is. Removed members are unlinked in one pass over their siblings, so
+ * many of them cost linear time. */
 #include <stdlib.h>
 
 #include "hash.h"
@@ -9,17 +8,17 @@
 
 struct defaulter {
 	struct vdi_tree *tree;
-	size_t		 left; /* bytes that may still be added */
+	size_t		 left; /* bytes that defaults may still add */
 	bool		 changed;
 };
 
-/* A null that neither may stand nor has a default. */
+/* Returns true for a null that is not allowed and has no default. */
 static bool is_stray_null(const struct vdi_schema_node *node, const struct vdi_node *value)
 {
 	return value->kind == VDI_NODE_NULL && node && !node->nullable && !node->default_value;
 }
 
-/* Unlinks the children that keep says no to. The index of the object is made anew when it is next needed. */
+/* Unlinks the children for which keep returns false. The object's index is rebuilt when it is next needed. */
 static void filter(struct vdi_node *object, bool (*keep)(void *arg, struct vdi_node *child), void *arg)
 {
 	uint32_t	 count = object->count;
@@ -52,13 +51,13 @@ static bool keep_unless_null(void *arg, struct vdi_node *child)
 	return !is_stray;
 }
 
-/* True: there were some. */
+/* Returns true if there were some. */
 static bool drop_nulls(const struct vdi_schema_node *node, struct vdi_node *value)
 {
 	struct nulls nulls = { node, false };
 
 	if (node == NULL)
-		return false; /* nothing is known below either */
+		return false; /* members below are unknown too */
 	if (value->kind == VDI_NODE_OBJECT)
 		filter(value, keep_unless_null, &nulls);
 	for (struct vdi_node *item = value->kind == VDI_NODE_ARRAY ? value->first : NULL; item;
@@ -67,7 +66,7 @@ static bool drop_nulls(const struct vdi_schema_node *node, struct vdi_node *valu
 	return nulls.dropped;
 }
 
-/* A copy of the default; NULL with *ret_status. */
+/* Copies the default; on failure returns NULL and sets *ret_status. */
 static struct vdi_node *copy_default(struct defaulter *defaulter, const struct vdi_schema_node *node,
 				     vd_status *ret_status)
 {
@@ -83,7 +82,7 @@ static struct vdi_node *copy_default(struct defaulter *defaulter, const struct v
 	return copy;
 }
 
-/* The default instead of a null that may not be. */
+/* Replaces a forbidden null by the default. */
 static vd_status replace_null(struct defaulter *defaulter, const struct vdi_schema_node *node,
 			      struct vdi_node *value)
 {
@@ -170,7 +169,7 @@ static void add_value(struct key *key, const struct vdi_node *value)
 	add_number(key, UINT64_MAX);
 }
 
-/* What stands in the way to nothing is left out. */
+/* Hashes the parts of the schema that affect defaulting. */
 static void add_node(struct key *key, const struct vdi_schema_node *node)
 {
 	uint64_t before;
@@ -215,17 +214,18 @@ struct pruner {
 	struct vdi_tree *tree;
 	struct vdi_out	 path;
 	struct vdi_out
-		found; /* the paths that go, each with its length before it; kept only when somebody asks */
+		/* removed paths, each preceded by its length; collected only if the caller wants them */
+		found;
 	size_t	count;
 	bool	collects;
 };
 
-#define FOUND_PATH_MAX ((size_t) 1024) /* bytes of a path that are told */
+#define FOUND_PATH_MAX ((size_t) 1024) /* a longer path is truncated in messages */
 
-/* What the filter is at. */
+/* The position of the filter. */
 struct pruning {
 	struct pruner		     *pruner;
-	const struct vdi_schema_node *node; /* NULL: nothing is known here */
+	const struct vdi_schema_node *node; /* NULL: the schema has nothing here */
 	bool			      embedded;
 	bool			      preserves;
 };
@@ -252,7 +252,7 @@ static void note(struct pruner *pruner, struct vd_bytes key)
 	size_t	 size;
 	uint32_t length;
 
-	if (!pruner->collects || pruner->count >= VDI_FAULTS_MAX)
+	if (!pruner->collects || pruner->count >= VDI_FIELD_ERRORS_MAX)
 		return;
 	size = enter_key(pruner, key);
 	length = (uint32_t) VDI_MIN(pruner->path.size, FOUND_PATH_MAX);
@@ -297,7 +297,8 @@ static bool keep_meta_field(void *arg, struct vdi_node *child)
 	return false;
 }
 
-/* apiVersion, kind and metadata of a resource, whatever the schema says of them. */
+/* Returns true for apiVersion, kind and metadata of a resource, which stay regardless of the schema; prunes
+ * the metadata. */
 static bool prune_meta(struct pruner *pruner, struct vdi_node *child)
 {
 	size_t size;
@@ -364,7 +365,7 @@ static void prune(struct pruner *pruner, const struct vdi_schema_node *node, str
 	}
 }
 
-/* Unknown members stay; what is said of known ones still holds. */
+/* Keeps unknown members; prunes below known ones as their schema says. */
 static void prune_preserved(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value,
 			    bool embedded)
 {
@@ -393,10 +394,10 @@ static int compare_paths(const void *a, const void *b)
 	return order ? order : (x->size > y->size) - (x->size < y->size);
 }
 
-/* Sorted, as upstream sorts them. */
+/* Reports the removed paths, sorted as upstream sorts them. */
 static void tell(const struct pruner *pruner, vdi_schema_unknown_fn *unknown, void *arg)
 {
-	struct vd_bytes paths[VDI_FAULTS_MAX];
+	struct vd_bytes paths[VDI_FIELD_ERRORS_MAX];
 	const char     *at = pruner->found.data;
 
 	for (size_t i = 0; i < pruner->count; i++) {

@@ -1,9 +1,8 @@
-/* Formats of strings: the list of pkg/apiserver/validation/formats.go (Kubernetes 1.36), each read by hand
- * where upstream reads it with Go's standard library (net.ParseIP, time.Parse, mail.ParseAddress,
- * url.ParseRequestURI) or k8s.io/kube-openapi pkg/validation/strfmt. A format is looked up with its dashes
- * taken out, so date-time is datetime. Where letters beyond ASCII are meant (hostname), every such character
- * counts as one.
- */
+/* Formats of strings: the list of pkg/apiserver/validation/formats.go (Kubernetes 1.36). Hand-written checks
+ * replace Go's standard library (net.ParseIP, time.Parse, mail.ParseAddress, url.ParseRequestURI) and
+ * k8s.io/kube-openapi pkg/validation/strfmt. A format's name is looked up without its dashes, so date-time is
+ * datetime. If upstream allows letters beyond ASCII (hostname), every character beyond ASCII counts as a
+ * letter. */
 #include <arpa/inet.h>
 
 #include "schema_node.h"
@@ -31,7 +30,7 @@ static bool is_one_of(char c, const char *set)
 	return c && strchr(set, c);
 }
 
-/* Follows a picture: 9 a digit, f a hexadecimal digit, anything else itself; all of text. */
+/* Matches the whole text with a template: 9 is a digit, f a hexadecimal digit, any other character itself. */
 static bool looks_like(const char *at, size_t size, const char *picture)
 {
 	if (strlen(picture) != size)
@@ -76,7 +75,7 @@ static bool is_date_time(const char *at, size_t size)
 	at += 19;
 	size -= 19;
 	if (size > 1 && is_digit(at[1]) && *at != '+' &&
-	    *at != '-') { /* `(.[0-9]+)?`, where any character does as the point */
+	    *at != '-') { /* upstream's `(.[0-9]+)?` accepts any character in place of the point */
 		for (at++, size--; size && is_digit(*at); at++, size--)
 			;
 	}
@@ -94,7 +93,7 @@ static size_t unit_size(const char *at, size_t size)
 	return 0;
 }
 
-/* time.ParseDuration, without its overflow */
+/* time.ParseDuration without its check for overflow */
 static bool is_go_duration(const char *at, size_t size)
 {
 	if (size && (*at == '+' || *at == '-'))
@@ -120,7 +119,7 @@ static bool is_go_duration(const char *at, size_t size)
 	return true;
 }
 
-/* "22 ns", "3 days": a number and a word that is a unit, anywhere. */
+/* Accepts "22 ns", "3 days": a number and the name of a unit, anywhere in the text. */
 static bool is_duration(const char *at, size_t size)
 {
 	static const char *const whole[] = { "ns", "us", "\xC2\xB5s", "ms", "s", "m", "h", "hr", "d", "w" };
@@ -231,7 +230,7 @@ static bool is_name_rune(char c)
 	return is_digit(c) || is_letter(c) || (c & 0x80);
 }
 
-/* One label: letters and digits at both ends, dashes within. */
+/* One label: letters and digits at both ends, dashes inside. */
 static bool is_host_label(const char *at, size_t size)
 {
 	if (size == 0 || size > 63 || !is_name_rune(at[0]) || !is_name_rune(at[size - 1]))
@@ -242,8 +241,8 @@ static bool is_host_label(const char *at, size_t size)
 	return true;
 }
 
-/* Upstream's expression knows two forms: one label, which may have a dash as its second character only, or
- * labels with a top-level domain of letters. */
+/* Upstream's expression has two forms: one label, where only the second character may be a dash, or labels
+ * followed by a top-level domain of letters. */
 static bool is_hostname(const char *at, size_t size)
 {
 	const char *dot = size ? memchr(at, '.', size) : NULL;
@@ -358,7 +357,7 @@ static bool is_atom(const char *at, size_t size, const char *more)
 	return true;
 }
 
-/* mail.ParseAddress: `a@b`, `<a@b>`, `Name <a@b>`, `"quoted"@b`, `a@[1.2.3.4]`; not its comments and encoded
+/* mail.ParseAddress: `a@b`, `<a@b>`, `Name <a@b>`, `"quoted"@b`, `a@[1.2.3.4]`; without comments and encoded
  * words. */
 __attribute__((nonnull)) static bool is_email(const char *at, size_t size)
 {
@@ -392,8 +391,8 @@ __attribute__((nonnull)) static bool is_email(const char *at, size_t size)
 
 /* ---- Numbers and the like ---- */
 
-/* Hexadecimal digits in groups of 8, 4, 4, 4, 12 with or without dashes. version and variant: what digit must
- * stand there, or 0. */
+/* Hexadecimal digits in groups of 8, 4, 4, 4, 12 with or without dashes. version: the required version digit,
+ * or 0; variant: check the variant digit. */
 static bool is_uuid_of(const char *at, size_t size, char version, bool variant)
 {
 	static const size_t groups[] = { 8, 4, 4, 4, 12 };
@@ -432,7 +431,7 @@ static bool is_uuid5(const char *at, size_t size)
 	return is_uuid_of(at, size, '5', true);
 }
 
-/* What is left without the characters of the set; -1: it is too long. */
+/* Copies the text without the characters of set and returns its length; -1: longer than max. */
 static int without(const char *at, size_t size, const char *set, char *to, size_t max)
 {
 	size_t count = 0;
@@ -482,7 +481,8 @@ static bool is_isbn(const char *at, size_t size)
 	return is_isbn10(at, size) || is_isbn13(at, size);
 }
 
-/* Thirteen to sixteen digits with whatever between them, of an issuer that there is, and Luhn's sum. */
+/* Thirteen to sixteen digits, ignoring other characters, with the prefix of an existing issuer and a valid
+ * Luhn checksum. */
 static bool is_credit_card(const char *at, size_t size)
 {
 	int digits[16], count = 0, sum = 0;
@@ -578,8 +578,6 @@ static bool is_long_name(const char *at, size_t size)
 {
 	return vdi_validate_subdomain((struct vd_bytes) { at, size }) == NULL;
 }
-
-/* ---- */
 
 static const struct {
 	const char *name;

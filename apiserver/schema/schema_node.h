@@ -1,5 +1,5 @@
-/* What a compiled schema is made of; for the schema_*.c files. Everything lies in the arena of the schema and
- * is never written after its compilation. */
+/* The nodes of a compiled schema, for the schema_*.c files. All are in the schema's arena and immutable after
+ * compilation. */
 #ifndef VDI_SCHEMA_NODE_H
 #define VDI_SCHEMA_NODE_H
 
@@ -28,22 +28,22 @@ struct vdi_schema_property {
 	struct vdi_schema_node *node;
 };
 
-/* Several subschemas: allOf and its likes. */
+/* Several subschemas, as in allOf. */
 struct vdi_schema_nodes {
 	struct vdi_schema_node **items;
 	size_t			 count;
 };
 
-/* What is asked of a value beyond its type. */
+/* Restrictions of a value besides its type. */
 struct vdi_schema_limits {
-	struct vd_bytes		  format; /* as written; empty: none that is known */
+	struct vd_bytes		  format; /* as written; empty: none, or an unknown one */
 	struct vd_bytes		  pattern_text;
 	const struct vdi_pattern *pattern;
 	const struct vdi_node	 *enumeration; /* an array */
 	struct vd_bytes		 *required;
 	size_t			  required_count;
 	double			  minimum, maximum, multiple_of;
-	int64_t			  min_length, max_length; /* -1: none; also below */
+	int64_t			  min_length, max_length; /* -1: none; so also in the members below */
 	int64_t			  min_items, max_items;
 	int64_t			  min_properties, max_properties;
 	struct vdi_schema_nodes	  all_of, any_of, one_of;
@@ -58,21 +58,21 @@ struct vdi_schema_node {
 	uint8_t				   more;
 	bool				   nullable;
 	bool				   int_or_string;
-	bool				   preserves;	  /* unknown members */
-	bool				   embedded;	  /* a resource in a resource */
-	bool				   has_lists;	  /* of type set or map, here or below */
-	bool				   has_resources; /* embedded ones, here or below */
-	struct vdi_schema_property	  *properties;	  /* by key */
+	bool				   preserves;	  /* keeps unknown members */
+	bool				   embedded;	  /* x-kubernetes-embedded-resource */
+	bool				   has_lists;	  /* lists of type set or map, here or below */
+	bool				   has_resources; /* embedded resources, here or below */
+	struct vdi_schema_property	  *properties;	  /* sorted by key */
 	size_t				   property_count;
-	const struct vdi_schema_property **defaulted; /* those that have a default */
+	const struct vdi_schema_property **defaulted; /* properties that have a default */
 	size_t				   defaulted_count;
 	struct vdi_schema_node		  *items;
-	struct vdi_schema_node		  *additional; /* with VDI_MORE_SCHEMA */
+	struct vdi_schema_node		  *additional; /* for VDI_MORE_SCHEMA */
 	const struct vdi_node		  *default_value;
-	size_t				   default_size; /* bytes that a copy takes */
-	struct vd_bytes			  *list_keys;	 /* of a list of type map; sorted */
+	size_t				   default_size; /* bytes that a copy of the default takes */
+	struct vd_bytes			  *list_keys;	 /* for a list of type map; sorted */
 	size_t				   list_key_count;
-	const struct vdi_schema_limits	  *limits; /* or NULL */
+	const struct vdi_schema_limits	  *limits; /* NULL: none */
 };
 
 struct vdi_schema {
@@ -84,34 +84,34 @@ struct vdi_schema {
 	size_t			pattern_capacity;
 	size_t			node_count;
 	size_t			rule_count;
-	uint64_t		work; /* that its compilation took */
-	struct vd_bytes		text; /* as it came, minified */
+	uint64_t		work; /* steps that the compilation took */
+	struct vd_bytes		text; /* source text, minified */
 };
 
-/* NULL when there is none. */
+/* NULL if the node has no such property. */
 const struct vdi_schema_node *vdi_schema_property_of(const struct vdi_schema_node *node, struct vd_bytes key);
-/* What a member is held against: the property, else additionalProperties; NULL: nothing is known of it. */
+/* Returns the schema of a member: its property, otherwise additionalProperties; NULL: none. */
 const struct vdi_schema_node *vdi_schema_member_of(const struct vdi_schema_node *node, struct vd_bytes key);
 
-/* The functions of schema.h for any node; a root that is a resource has is_root. Of a default, upstream does
- * not ask whether its lists hold anything twice. *work goes down by the steps taken. */
+/* The functions of schema.h for any node. is_root: value is a whole resource. is_default: lists are not
+ * checked for duplicates, as upstream. *work is reduced by the steps taken. */
 VDI_MUST_USE vd_status vdi_schema_prune_node(const struct vdi_schema_node *node, struct vdi_tree *tree,
 					     struct vdi_node *value, bool is_root,
 					     vdi_schema_unknown_fn *unknown, void *arg);
 VDI_MUST_USE vd_status vdi_schema_validate_node(const struct vdi_schema_node *node, struct vdi_tree *tree,
 						const struct vdi_node *value, const struct vdi_node *old,
 						struct vd_bytes field, bool is_default, uint64_t *work,
-						struct vdi_faults *faults);
+						struct vdi_field_errors *field_errors);
 
-/* Structural rules (schema_check.c): adds what is wrong with the schema written at source. VD_NOMEM. */
+/* Checks the structural rules (schema_check.c) and adds the errors of the schema at source. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_schema_check(struct vdi_tree *tree, const struct vdi_node *source,
-					const char *place, struct vdi_faults *faults);
+					const char *place, struct vdi_field_errors *field_errors);
 
-/* Whether text has this format (schema_format.c); formats that nobody knows are never asked for. */
+/* Checks a format (schema_format.c). The second function must be called for known formats only. */
 bool vdi_schema_format_is_known(struct vd_bytes format, enum vdi_schema_type type);
 bool vdi_schema_format_holds(struct vd_bytes format, struct vd_bytes text);
 
-/* apiVersion, kind, metadata */
+/* True for apiVersion, kind and metadata. */
 bool vdi_schema_is_meta(struct vd_bytes key);
 
 #endif

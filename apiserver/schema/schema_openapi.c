@@ -1,7 +1,6 @@
-/* The schema of a kind in an OpenAPI v3 document. It is written from the text that the schema came as, so
- * descriptions and examples are there; upstream (pkg/controller/openapi/builder) publishes the structural
- * schema with the same additions: apiVersion, kind, metadata and the group, version and kind.
- */
+/* Writes the schema of a kind in an OpenAPI v3 document. The output is made from the schema's source text, so
+ * it has descriptions and examples. Upstream (pkg/controller/openapi/builder) publishes the structural schema
+ * with the same additions: apiVersion, kind, metadata, and the group, version and kind. */
 #include "schema_node.h"
 
 static const char api_version_text[] =
@@ -16,7 +15,7 @@ static const char kind_text[] =
 	"submits requests to. Cannot be updated. In CamelCase. More info: "
 	"https://git.k8s.io/community/contributors/devel/sig-architecture/"
 	"api-conventions.md#types-kinds\",\"type\":\"string\"}";
-/* What kubectl explain tells of metadata: the members that people write, and those that they read. */
+/* The members of metadata that kubectl explain shows. */
 static const struct {
 	const char *name, *schema, *description;
 } meta_members[] = {
@@ -108,7 +107,7 @@ void vdi_schema_write_open_api(struct vdi_out *out, const struct vdi_schema *sch
 
 	vdi_out_raw(out, "{");
 	if (schema && vdi_tree_parse(&tree, schema->text, &root, NULL) != VD_OK)
-		out->failed = true; /* it was written from a tree: there is no memory */
+		out->failed = true; /* the text came from a tree, so only memory can be missing */
 	write_root(out, root);
 	vdi_tree_fini(&tree);
 	vdi_out_key(out, "x-kubernetes-group-version-kind");

@@ -1,12 +1,11 @@
-/* Objects against schemas, as k8s.io/kube-openapi pkg/validation/validate does it for custom resources: type,
- * allOf and its likes, strings, numbers, lists, enums, objects, in this order, each going on after the
- * others' faults. Faults are appended to one list; a branch of anyOf or oneOf that turns out not to count
- * cuts it back. Which branch's faults are shown is upstream's choice: the one with the most checks passed, so
- * those are counted too.
+/* Validates objects against schemas, as k8s.io/kube-openapi pkg/validation/validate does for custom
+ * resources: type, allOf and its likes, strings, numbers, lists, enums, objects, in this order; each check
+ * runs even if an earlier one failed. Errors are appended to one list; a branch of anyOf or oneOf that does
+ * not count truncates it. Like upstream, the errors of the branch with the most passed checks are shown, so
+ * passed checks are counted too.
  *
- * Ratcheting (pkg/apiserver/validation/ratcheting.go): a part that is the same in the object before is not
- * held against the update. It is looked at only where something is wrong, so that the usual write pays
- * nothing for it.
+ * Ratcheting (pkg/apiserver/validation/ratcheting.go): errors in a part that is unchanged from the old object
+ * are ignored. The comparison runs only after an error, so valid writes do not pay for it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,78 +13,82 @@
 
 #include "schema_value.h"
 
-/* What one node made of one value. */
-struct verdict {
+/* Result of validating one value against one node. */
+struct decision {
 	bool	 valid;
 	uint32_t passed; /* upstream's MatchCount */
 };
 
-static struct verdict validate(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
-			       const struct vdi_node *value, const struct vdi_node *old);
+static struct decision validate(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
+				const struct vdi_node *value, const struct vdi_node *old);
 
-static bool out_of_work(struct vdi_schema_judge *judge, uint64_t cost)
+static bool out_of_work(struct vdi_schema_validator *validator, uint64_t cost)
 {
-	if (judge->work < cost || judge->status != VD_OK) {
-		if (judge->status == VD_OK)
-			judge->status = VD_TOO_BIG;
+	if (validator->work < cost || validator->status != VD_OK) {
+		if (validator->status == VD_OK)
+			validator->status = VD_TOO_BIG;
 		return true;
 	}
-	judge->work -= cost;
+	validator->work -= cost;
 	return false;
 }
 
 /* ---- Faults ---- */
 
-/* The field of a fault: where validation began, and the path from there. Lent until the next call. */
-static struct vd_bytes field(struct vdi_schema_judge *judge, const char *more, struct vd_bytes more_text)
+/* Returns the field of an error: the prefix and the path below it. Borrowed until the next call. */
+static struct vd_bytes field(struct vdi_schema_validator *validator, const char *more,
+			     struct vd_bytes more_text)
 {
-	struct vd_bytes path = vdi_out_slice(&judge->path);
+	struct vd_bytes path = vdi_out_slice(&validator->path);
 
-	vdi_schema_judge_reset(judge, &judge->field);
+	vdi_schema_validator_reset(validator, &validator->field);
 	path.size = VDI_MIN(path.size, (size_t) VDI_SCHEMA_PATH_SIZE);
-	vdi_out_bytes(&judge->field, judge->prefix);
+	vdi_out_bytes(&validator->field, validator->prefix);
 	if (path.size && *(const char *) path.data == '.')
 		path = (struct vd_bytes) { (const char *) path.data + 1, path.size - 1 };
-	if (judge->field.size && path.size)
-		vdi_out_raw(&judge->field,
-			    "."); /* before an index too: upstream puts the whole path there as one child */
-	vdi_out_bytes(&judge->field, path);
-	if (judge->field.size && *more)
-		vdi_out_raw(&judge->field, more);
-	vdi_out_bytes(&judge->field, more_text);
-	if (judge->field.size == 0)
-		vdi_out_raw(&judge->field, "<nil>"); /* what upstream's field.Path says of itself */
-	return vdi_out_slice(&judge->field);
+	if (validator->field.size && path.size)
+		vdi_out_raw(&validator->field,
+			    "."); /* before an index too: upstream appends the whole path as one child */
+	vdi_out_bytes(&validator->field, path);
+	if (validator->field.size && *more)
+		vdi_out_raw(&validator->field, more);
+	vdi_out_bytes(&validator->field, more_text);
+	if (validator->field.size == 0)
+		/* upstream's field.Path prints this for an empty path */
+		vdi_out_raw(&validator->field, "<nil>");
+	return vdi_out_slice(&validator->field);
 }
 
-#define PATH(judge)                                                                                          \
-	(int) VDI_MIN((judge)->path.size, (size_t) VDI_SCHEMA_PATH_SIZE),                                    \
-		(judge)->path.size ? (judge)->path.data : ""
+#define PATH(validator)                                                                                      \
+	(int) VDI_MIN((validator)->path.size, (size_t) VDI_SCHEMA_PATH_SIZE),                                \
+		(validator)->path.size ? (validator)->path.data : ""
 
-/* A fault of no field: upstream makes such of all that is no openapierrors.Validation. */
-static void fault_nowhere(struct vdi_schema_judge *judge, const char *format, ...)
+/* Adds an error without a field, as upstream does for errors other than openapierrors.Validation. */
+static void add_error_without_field(struct vdi_schema_validator *validator, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-static void fault_nowhere(struct vdi_schema_judge *judge, const char *format, ...)
+static void add_error_without_field(struct vdi_schema_validator *validator, const char *format, ...)
 {
 	va_list		arguments;
-	struct vd_bytes at = judge->prefix;
+	struct vd_bytes at = validator->prefix;
 
-	vdi_schema_judge_reset(judge, &judge->text);
+	vdi_schema_validator_reset(validator, &validator->text);
 	va_start(arguments, format);
-	vdi_out_vprintf(&judge->text, format, arguments);
+	vdi_out_vprintf(&validator->text, format, arguments);
 	va_end(arguments);
 	if (at.size == 0)
 		at = vd_bytes_of("<nil>");
-	vdi_faults_add_text(judge->faults, VDI_FAULT_INVALID, at, VD_BYTES_NONE, "%.*s",
-			    (int) judge->text.size, judge->text.size ? judge->text.data : "");
+	vdi_field_errors_add_text(validator->field_errors, VDI_FIELD_ERROR_INVALID, at, VD_BYTES_NONE, "%.*s",
+				  (int) validator->text.size,
+				  validator->text.size ? validator->text.data : "");
 }
 
-static void fault_type(struct vdi_schema_judge *judge, const char *wanted, size_t wanted_size,
-		       const char *found)
+static void add_type_error(struct vdi_schema_validator *validator, const char *wanted, size_t wanted_size,
+			   const char *found)
 {
-	vdi_faults_add_text(judge->faults, VDI_FAULT_TYPE_INVALID, field(judge, "", VD_BYTES_NONE),
-			    vd_bytes_of(found), "%.*s in body must be of type %.*s: \"%s\"", PATH(judge),
-			    (int) wanted_size, wanted, found);
+	vdi_field_errors_add_text(validator->field_errors, VDI_FIELD_ERROR_TYPE_INVALID,
+				  field(validator, "", VD_BYTES_NONE), vd_bytes_of(found),
+				  "%.*s in body must be of type %.*s: \"%s\"", PATH(validator),
+				  (int) wanted_size, wanted, found);
 }
 
 /* ---- Types ---- */
@@ -121,8 +124,8 @@ static bool has_type(const struct vdi_schema_node *node)
 	return node->type != VDI_TYPE_NONE || node->int_or_string;
 }
 
-/* typeValidator, with its ways around formats: a list passes for a string that has one. */
-static bool check_type(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+/* typeValidator, with its exception for formats: a list is accepted for a string that has a format. */
+static bool check_type(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 		       const struct vdi_node *value, const struct vdi_schema_number *number)
 {
 	struct vd_bytes	     format = node->limits ? node->limits->format : VD_BYTES_NONE;
@@ -137,195 +140,200 @@ static bool check_type(struct vdi_schema_judge *judge, const struct vdi_schema_n
 	if (value->kind == VDI_NODE_NULL) {
 		if (!has_type(node) || node->nullable)
 			return true;
-		fault_type(judge, type_name(node), strlen(type_name(node)), "null");
+		add_type_error(validator, type_name(node), strlen(type_name(node)), "null");
 		return false;
 	}
 	if (format.size && !text_like && !fits &&
 	    !(type == VDI_TYPE_INTEGER && vd_bytes_equal(format, vd_bytes_of("int64")))) {
-		fault_type(judge, format.data, format.size,
-			   type == VDI_TYPE_INTEGER ? "int64" :
-			   type == VDI_TYPE_NUMBER  ? "float64" :
-						      "");
+		add_type_error(validator, format.data, format.size,
+			       type == VDI_TYPE_INTEGER ? "int64" :
+			       type == VDI_TYPE_NUMBER	? "float64" :
+							  "");
 		return false;
 	}
 	if ((!numeric && format.size && text_like) || fits)
 		return true;
-	fault_type(judge, type_name(node), strlen(type_name(node)), type_names[type]);
+	add_type_error(validator, type_name(node), strlen(type_name(node)), type_names[type]);
 	return false;
 }
 
-/* ---- allOf, anyOf, oneOf, not: of the value alone, whatever it was before ---- */
+/* ---- allOf, anyOf, oneOf, not: without ratcheting ---- */
 
-/* What the branches of a junctor left behind: only the faults of the best one may stay. */
+/* Errors of the branches of anyOf and the like: only those of the best branch stay. */
 struct best {
-	size_t	 kept, count; /* of the faults before the branches */
+	size_t	 kept, count; /* numbers of errors before the branches */
 	size_t	 best_kept, best_count;
 	uint32_t passed;
 	bool	 any;
 };
 
-static void begin_branches(struct vdi_schema_judge *judge, struct best *best)
+static void begin_branches(struct vdi_schema_validator *validator, struct best *best)
 {
-	*best = (struct best) { .kept = judge->faults->kept, .count = judge->faults->count };
+	*best = (struct best) { .kept = validator->field_errors->kept,
+				.count = validator->field_errors->count };
 	best->best_kept = best->kept;
 	best->best_count = best->count;
 }
 
-/* The branch failed: its faults replace those of the best so far, or go. */
-static void weigh(struct vdi_schema_judge *judge, struct best *best, struct verdict verdict)
+/* Handles a failed branch: keeps its errors instead of the best so far if it passed more checks, otherwise
+ * drops them. */
+static void weigh(struct vdi_schema_validator *validator, struct best *best, struct decision decision)
 {
-	struct vdi_faults *faults = judge->faults;
-	size_t		   kept = faults->kept - best->best_kept, count = faults->count - best->best_count;
+	struct vdi_field_errors *field_errors = validator->field_errors;
+	size_t kept = field_errors->kept - best->best_kept, count = field_errors->count - best->best_count;
 
-	if (best->any && verdict.passed <= best->passed) {
-		vdi_faults_truncate(faults, best->best_kept, best->best_count);
+	if (best->any && decision.passed <= best->passed) {
+		vdi_field_errors_truncate(field_errors, best->best_kept, best->best_count);
 		return;
 	}
-	memmove(&faults->items[best->kept], &faults->items[best->best_kept], kept * sizeof *faults->items);
-	vdi_faults_truncate(faults, best->kept + kept, best->count + count);
-	best->best_kept = faults->kept;
-	best->best_count = faults->count;
-	best->passed = verdict.passed;
+	memmove(&field_errors->items[best->kept], &field_errors->items[best->best_kept],
+		kept * sizeof *field_errors->items);
+	vdi_field_errors_truncate(field_errors, best->kept + kept, best->count + count);
+	best->best_kept = field_errors->kept;
+	best->best_count = field_errors->count;
+	best->passed = decision.passed;
 	best->any = true;
 }
 
-static void forget(struct vdi_schema_judge *judge, const struct best *best)
+static void forget(struct vdi_schema_validator *validator, const struct best *best)
 {
-	vdi_faults_truncate(judge->faults, best->kept, best->count);
+	vdi_field_errors_truncate(validator->field_errors, best->kept, best->count);
 }
 
-static struct vd_bytes quoted_path(struct vdi_schema_judge *judge)
+static struct vd_bytes quoted_path(struct vdi_schema_validator *validator)
 {
-	vdi_schema_judge_reset(judge, &judge->field);
-	vdi_faults_write_quoted(&judge->field, (struct vd_bytes) { judge->path.data,
-								   VDI_MIN(judge->path.size,
-									   (size_t) VDI_SCHEMA_PATH_SIZE) });
-	return vdi_out_slice(&judge->field);
+	vdi_schema_validator_reset(validator, &validator->field);
+	vdi_field_errors_write_quoted(
+		&validator->field,
+		(struct vd_bytes) { validator->path.data,
+				    VDI_MIN(validator->path.size, (size_t) VDI_SCHEMA_PATH_SIZE) });
+	return vdi_out_slice(&validator->field);
 }
 
 #define QUOTED(text) (int) (text).size, (text).size ? (const char *) (text).data : ""
 
-/* The sentence goes before the faults of the best branch, as upstream has it. */
-static void put_first(struct vdi_schema_judge *judge, const struct best *best)
+/* Moves the last error before those of the best branch, as upstream orders them. */
+static void put_first(struct vdi_schema_validator *validator, const struct best *best)
 {
-	struct vdi_faults *faults = judge->faults;
-	struct vdi_fault   last;
+	struct vdi_field_errors *field_errors = validator->field_errors;
+	struct vdi_field_error	 last;
 
-	if (faults->kept <= best->kept + 1)
+	if (field_errors->kept <= best->kept + 1)
 		return;
-	last = faults->items[faults->kept - 1];
-	memmove(&faults->items[best->kept + 1], &faults->items[best->kept],
-		(faults->kept - best->kept - 1) * sizeof last);
-	faults->items[best->kept] = last;
+	last = field_errors->items[field_errors->kept - 1];
+	memmove(&field_errors->items[best->kept + 1], &field_errors->items[best->kept],
+		(field_errors->kept - best->kept - 1) * sizeof last);
+	field_errors->items[best->kept] = last;
 }
 
-static void check_any_of(struct vdi_schema_judge *judge, const struct vdi_schema_nodes *nodes,
-			 const struct vdi_node *value, struct verdict *total)
+static void check_any_of(struct vdi_schema_validator *validator, const struct vdi_schema_nodes *nodes,
+			 const struct vdi_node *value, struct decision *total)
 {
 	struct best	best;
 	struct vd_bytes path;
 
-	begin_branches(judge, &best);
+	begin_branches(validator, &best);
 	for (size_t i = 0; i < nodes->count; i++) {
-		struct verdict verdict = validate(judge, nodes->items[i], value, NULL);
+		struct decision decision = validate(validator, nodes->items[i], value, NULL);
 
-		if (verdict.valid) {
-			forget(judge, &best);
-			total->passed += verdict.passed;
+		if (decision.valid) {
+			forget(validator, &best);
+			total->passed += decision.passed;
 			return;
 		}
-		weigh(judge, &best, verdict);
+		weigh(validator, &best, decision);
 	}
 	if (nodes->count == 0)
 		return;
-	path = quoted_path(judge);
-	fault_nowhere(judge, "%.*s must validate at least one schema (anyOf)", QUOTED(path));
-	put_first(judge, &best);
+	path = quoted_path(validator);
+	add_error_without_field(validator, "%.*s must validate at least one schema (anyOf)", QUOTED(path));
+	put_first(validator, &best);
 	total->passed += best.passed;
 	total->valid = false;
 }
 
-static void check_one_of(struct vdi_schema_judge *judge, const struct vdi_schema_nodes *nodes,
-			 const struct vdi_node *value, struct verdict *total)
+static void check_one_of(struct vdi_schema_validator *validator, const struct vdi_schema_nodes *nodes,
+			 const struct vdi_node *value, struct decision *total)
 {
 	struct best	best;
 	struct vd_bytes path;
 	size_t		valid = 0;
 	uint32_t	passed = 0;
 
-	begin_branches(judge, &best);
+	begin_branches(validator, &best);
 	for (size_t i = 0; i < nodes->count; i++) {
-		struct verdict verdict = validate(judge, nodes->items[i], value, NULL);
+		struct decision decision = validate(validator, nodes->items[i], value, NULL);
 
-		if (verdict.valid && valid++ == 0) {
-			passed = verdict.passed;
-			forget(judge, &best);
+		if (decision.valid && valid++ == 0) {
+			passed = decision.passed;
+			forget(validator, &best);
 		} else if (valid) {
-			forget(judge, &best);
+			forget(validator, &best);
 		} else {
-			weigh(judge, &best, verdict);
+			weigh(validator, &best, decision);
 		}
 	}
 	if (valid == 1 || nodes->count == 0) {
 		total->passed += passed;
 		return;
 	}
-	path = quoted_path(judge);
+	path = quoted_path(validator);
 	if (valid == 0)
-		fault_nowhere(judge, "%.*s must validate one and only one schema (oneOf). Found none valid",
-			      QUOTED(path));
+		add_error_without_field(
+			validator, "%.*s must validate one and only one schema (oneOf). Found none valid",
+			QUOTED(path));
 	else
-		fault_nowhere(
-			judge,
+		add_error_without_field(
+			validator,
 			"%.*s must validate one and only one schema (oneOf). Found %zu valid alternatives",
 			QUOTED(path), valid);
-	put_first(judge, &best);
+	put_first(validator, &best);
 	total->passed += valid ? 0 : best.passed;
 	total->valid = false;
 }
 
-static void check_all_of(struct vdi_schema_judge *judge, const struct vdi_schema_nodes *nodes,
-			 const struct vdi_node *value, struct verdict *total)
+static void check_all_of(struct vdi_schema_validator *validator, const struct vdi_schema_nodes *nodes,
+			 const struct vdi_node *value, struct decision *total)
 {
 	size_t		valid = 0;
 	struct vd_bytes path;
 
 	for (size_t i = 0; i < nodes->count; i++) {
-		struct verdict verdict = validate(judge, nodes->items[i], value, NULL);
+		struct decision decision = validate(validator, nodes->items[i], value, NULL);
 
-		valid += verdict.valid;
-		total->passed += verdict.passed;
+		valid += decision.valid;
+		total->passed += decision.passed;
 	}
 	if (valid == nodes->count)
 		return;
-	path = quoted_path(judge);
-	fault_nowhere(judge, "%.*s must validate all the schemas (allOf)%s", QUOTED(path),
-		      valid ? "" : ". None validated");
+	path = quoted_path(validator);
+	add_error_without_field(validator, "%.*s must validate all the schemas (allOf)%s", QUOTED(path),
+				valid ? "" : ". None validated");
 	total->valid = false;
 }
 
-static void check_not(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
-		      const struct vdi_node *value, struct verdict *total)
+static void check_not(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
+		      const struct vdi_node *value, struct decision *total)
 {
 	struct best	best;
-	struct verdict	verdict;
+	struct decision decision;
 	struct vd_bytes path;
 
 	if (node == NULL)
 		return;
-	begin_branches(judge, &best);
-	verdict = validate(judge, node, value, NULL);
-	forget(judge, &best);
-	if (!verdict.valid)
+	begin_branches(validator, &best);
+	decision = validate(validator, node, value, NULL);
+	forget(validator, &best);
+	if (!decision.valid)
 		return;
-	path = quoted_path(judge);
-	fault_nowhere(judge, "%.*s must not validate the schema (not)", QUOTED(path));
+	path = quoted_path(validator);
+	add_error_without_field(validator, "%.*s must not validate the schema (not)", QUOTED(path));
 	total->valid = false;
 }
 
 /* ---- Scalars ---- */
 
-static void note(struct verdict *total, bool fine)
+static void note(struct decision *total, bool fine)
 {
 	total->valid &= fine;
 }
@@ -339,63 +347,67 @@ static size_t count_runes(struct vd_bytes text)
 	return count;
 }
 
-static bool matches(struct vdi_schema_judge *judge, const struct vdi_schema_limits *limits,
+static bool matches(struct vdi_schema_validator *validator, const struct vdi_schema_limits *limits,
 		    struct vd_bytes text)
 {
 	bool	  found = true;
 	vd_status status;
 
-	if (limits->pattern == NULL || judge->status != VD_OK)
+	if (limits->pattern == NULL || validator->status != VD_OK)
 		return true;
-	status = vdi_pattern_match(limits->pattern, text, &judge->work, &found);
+	status = vdi_pattern_match(limits->pattern, text, &validator->work, &found);
 	if (status != VD_OK)
-		judge->status = status;
+		validator->status = status;
 	return found;
 }
 
-static bool check_string(struct vdi_schema_judge *judge, const struct vdi_schema_limits *limits,
+static bool check_string(struct vdi_schema_validator *validator, const struct vdi_schema_limits *limits,
 			 const struct vdi_node *value)
 {
 	bool   counts = limits->max_length >= 0 || limits->min_length >= 0;
 	size_t runes = counts ? count_runes(value->text) : 0;
 
 	if (limits->max_length >= 0 && runes > (uint64_t) limits->max_length) {
-		vdi_faults_add(judge->faults, VDI_FAULT_TOO_LONG, field(judge, "", VD_BYTES_NONE),
-			       VD_BYTES_NONE, "may not be more than %lld byte%s",
-			       (long long) limits->max_length, limits->max_length == 1 ? "" : "s");
+		vdi_field_errors_add(validator->field_errors, VDI_FIELD_ERROR_TOO_LONG,
+				     field(validator, "", VD_BYTES_NONE), VD_BYTES_NONE,
+				     "may not be more than %lld byte%s", (long long) limits->max_length,
+				     limits->max_length == 1 ? "" : "s");
 		return false;
 	}
 	if (limits->min_length >= 0 && runes < (uint64_t) limits->min_length) {
-		vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE), value,
-				    "%.*s in body should be at least %lld chars long", PATH(judge),
-				    (long long) limits->min_length);
+		vdi_field_errors_add_node(validator->field_errors, VDI_FIELD_ERROR_INVALID,
+					  field(validator, "", VD_BYTES_NONE), value,
+					  "%.*s in body should be at least %lld chars long", PATH(validator),
+					  (long long) limits->min_length);
 		return false;
 	}
-	if (!matches(judge, limits, value->text)) {
-		vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE), value,
-				    "%.*s in body should match '%.*s'", PATH(judge),
-				    (int) limits->pattern_text.size,
-				    (const char *) limits->pattern_text.data);
+	if (!matches(validator, limits, value->text)) {
+		vdi_field_errors_add_node(
+			validator->field_errors, VDI_FIELD_ERROR_INVALID, field(validator, "", VD_BYTES_NONE),
+			value, "%.*s in body should match '%.*s'", PATH(validator),
+			(int) limits->pattern_text.size, (const char *) limits->pattern_text.data);
 		return false;
 	}
 	return true;
 }
 
-static bool check_format(struct vdi_schema_judge *judge, const struct vdi_schema_limits *limits,
+static bool check_format(struct vdi_schema_validator *validator, const struct vdi_schema_limits *limits,
 			 const struct vdi_node *value)
 {
-	if (out_of_work(judge, value->text.size / 16) || vdi_schema_format_holds(limits->format, value->text))
+	if (out_of_work(validator, value->text.size / 16) ||
+	    vdi_schema_format_holds(limits->format, value->text))
 		return true;
-	vdi_faults_add_node(judge->faults, VDI_FAULT_TYPE_INVALID, field(judge, "", VD_BYTES_NONE), value,
-			    "%.*s in body must be of type %.*s: \"%.*s\"", PATH(judge),
-			    (int) limits->format.size, (const char *) limits->format.data,
-			    (int) VDI_MIN(value->text.size, (size_t) 256),
-			    value->text.size ? (const char *) value->text.data : "");
+	vdi_field_errors_add_node(validator->field_errors, VDI_FIELD_ERROR_TYPE_INVALID,
+				  field(validator, "", VD_BYTES_NONE), value,
+				  "%.*s in body must be of type %.*s: \"%.*s\"", PATH(validator),
+				  (int) limits->format.size, (const char *) limits->format.data,
+				  (int) VDI_MIN(value->text.size, (size_t) 256),
+				  value->text.size ? (const char *) value->text.data : "");
 	return false;
 }
 
-/* IsValueValidAgainstRange: of the value, and of what it is held against. */
-static bool is_in_range(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+/* IsValueValidAgainstRange; what: the value or the limit. */
+static bool is_in_range(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 			const struct vdi_schema_number *number, const char *what)
 {
 	struct vd_bytes format = node->limits->format;
@@ -411,18 +423,18 @@ static bool is_in_range(struct vdi_schema_judge *judge, const struct vdi_schema_
 	if (fits)
 		return true;
 	if (format.size)
-		fault_nowhere(judge, "%s value must be of type %s with format %.*s in %.*s", what,
-			      type_names[node->type], (int) format.size, (const char *) format.data,
-			      PATH(judge));
+		add_error_without_field(validator, "%s value must be of type %s with format %.*s in %.*s",
+					what, type_names[node->type], (int) format.size,
+					(const char *) format.data, PATH(validator));
 	else
-		fault_nowhere(judge, "%s value must be of type %s (default format) in %.*s", what,
-			      type_names[node->type], PATH(judge));
+		add_error_without_field(validator, "%s value must be of type %s (default format) in %.*s",
+					what, type_names[node->type], PATH(validator));
 	return false;
 }
 
-/* What is held against a limit of another kind is shown as that kind. */
-static void fault_limit(struct vdi_schema_judge *judge, const struct vdi_schema_number *number,
-			const char *words, const struct vdi_schema_number *limit)
+/* Adds an error for a limit; a value that is compared as a double is also shown as one. */
+static void add_limit_error(struct vdi_schema_validator *validator, const struct vdi_schema_number *number,
+			    const char *words, const struct vdi_schema_number *limit)
 {
 	struct vdi_schema_number shown = { number->real, number->integer,
 					   number->is_integer && limit->is_integer };
@@ -430,15 +442,16 @@ static void fault_limit(struct vdi_schema_judge *judge, const struct vdi_schema_
 	char			 text[VDI_SCHEMA_NUMBER_SIZE], value_text[VDI_SCHEMA_NUMBER_SIZE];
 
 	vdi_schema_number_write(limit, text);
-	vdi_schema_judge_reset(judge, &judge->text);
-	vdi_out_printf(&judge->text, "%.*s in body should be %s %s", PATH(judge), words, text);
+	vdi_schema_validator_reset(validator, &validator->text);
+	vdi_out_printf(&validator->text, "%.*s in body should be %s %s", PATH(validator), words, text);
 	vdi_schema_number_write(&shown, value_text);
 	value.text = vd_bytes_of(value_text);
-	vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE), &value, "%.*s",
-			    (int) judge->text.size, judge->text.size ? judge->text.data : "");
+	vdi_field_errors_add_node(
+		validator->field_errors, VDI_FIELD_ERROR_INVALID, field(validator, "", VD_BYTES_NONE), &value,
+		"%.*s", (int) validator->text.size, validator->text.size ? validator->text.data : "");
 }
 
-/* The limit in the value's own kind of number, unless it does not fit in there. */
+/* Converts the limit to the value's kind of number, unless it does not fit. */
 static struct vdi_schema_number limit_for(const struct vdi_schema_number *value, double limit, bool in_range)
 {
 	struct vdi_schema_number number = { limit, 0, false };
@@ -450,19 +463,20 @@ static struct vdi_schema_number limit_for(const struct vdi_schema_number *value,
 	return number;
 }
 
-static bool check_multiple(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+static bool check_multiple(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 			   const struct vdi_schema_number *number)
 {
 	struct vdi_schema_number factor = { node->limits->multiple_of, 0, false };
-	bool			 in_range = is_in_range(judge, node, &factor, "MultipleOf"), fine;
+	bool			 in_range = is_in_range(validator, node, &factor, "MultipleOf"), fine;
 	char			 text[VDI_SCHEMA_NUMBER_SIZE];
 
 	factor = limit_for(number, node->limits->multiple_of, in_range);
 	vdi_schema_number_write(&factor, text);
 	if (factor.is_integer ? factor.integer <= 0 : factor.real <= 0) {
-		vdi_faults_add(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE),
-			       vd_bytes_of(text), "factor MultipleOf declared for %.*s must be positive: %s",
-			       PATH(judge), text);
+		vdi_field_errors_add(validator->field_errors, VDI_FIELD_ERROR_INVALID,
+				     field(validator, "", VD_BYTES_NONE), vd_bytes_of(text),
+				     "factor MultipleOf declared for %.*s must be positive: %s",
+				     PATH(validator), text);
 		return false;
 	}
 	if (factor.is_integer)
@@ -471,11 +485,11 @@ static bool check_multiple(struct vdi_schema_judge *judge, const struct vdi_sche
 		fine = vdi_schema_is_whole(factor.real < 1 ? 1 / factor.real * number->real :
 							     number->real / factor.real);
 	if (!fine)
-		fault_limit(judge, number, "a multiple of", &factor);
+		add_limit_error(validator, number, "a multiple of", &factor);
 	return in_range && fine;
 }
 
-static bool check_bound(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+static bool check_bound(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 			const struct vdi_schema_number *number, bool is_maximum)
 {
 	static const char *const words[] = { "greater than or equal to", "greater than",
@@ -484,7 +498,7 @@ static bool check_bound(struct vdi_schema_judge *judge, const struct vdi_schema_
 	bool exclusive = is_maximum ? node->limits->exclusive_maximum : node->limits->exclusive_minimum, fine;
 	struct vdi_schema_number limit = { bound, 0, false };
 	bool			 in_range =
-		is_in_range(judge, node, &limit, is_maximum ? "Maximum boundary" : "Minimum boundary");
+		is_in_range(validator, node, &limit, is_maximum ? "Maximum boundary" : "Minimum boundary");
 	int order;
 
 	limit = limit_for(number, bound, in_range);
@@ -494,30 +508,30 @@ static bool check_bound(struct vdi_schema_judge *judge, const struct vdi_schema_
 		order = -order;
 	fine = exclusive ? order < 0 : order <= 0;
 	if (!fine)
-		fault_limit(judge, number, words[is_maximum * 2 + exclusive], &limit);
+		add_limit_error(validator, number, words[is_maximum * 2 + exclusive], &limit);
 	return in_range && fine;
 }
 
-static void check_number(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
-			 const struct vdi_schema_number *number, struct verdict *total)
+static void check_number(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
+			 const struct vdi_schema_number *number, struct decision *total)
 {
 	static const struct vdi_schema_limits none = { .min_length = -1 };
 	struct vdi_schema_node		      plain = *node;
 
 	if (node->limits == NULL)
 		plain.limits = &none;
-	note(total, is_in_range(judge, &plain, number, "Checked"));
+	note(total, is_in_range(validator, &plain, number, "Checked"));
 	if (plain.limits->has_multiple_of)
-		note(total, check_multiple(judge, node, number));
+		note(total, check_multiple(validator, node, number));
 	if (plain.limits->has_minimum)
-		note(total, check_bound(judge, node, number, false));
+		note(total, check_bound(validator, node, number, false));
 	if (plain.limits->has_maximum)
-		note(total, check_bound(judge, node, number, true));
+		note(total, check_bound(validator, node, number, true));
 }
 
-/* A bad value: a number that is no integer is shown as Go shows it. */
-static void add_value(struct vdi_schema_judge *judge, enum vdi_fault_kind kind, const struct vdi_node *value,
-		      const char *detail, size_t size)
+/* Adds an error with the value; a number that is no integer is printed as Go prints it. */
+static void add_value(struct vdi_schema_validator *validator, enum vdi_field_error_kind kind,
+		      const struct vdi_node *value, const char *detail, size_t size)
 {
 	char			 text[VDI_SCHEMA_NUMBER_SIZE];
 	struct vdi_node		 shown = *value;
@@ -528,81 +542,84 @@ static void add_value(struct vdi_schema_judge *judge, enum vdi_fault_kind kind, 
 		vdi_schema_number_write(&number, text);
 		shown.text = vd_bytes_of(text);
 	}
-	vdi_faults_add_node(judge->faults, kind, field(judge, "", VD_BYTES_NONE), &shown, "%.*s", (int) size,
-			    detail);
+	vdi_field_errors_add_node(validator->field_errors, kind, field(validator, "", VD_BYTES_NONE), &shown,
+				  "%.*s", (int) size, detail);
 }
 
-/* A null is in no enum; that is upstream's way. */
-static bool check_enum(struct vdi_schema_judge *judge, const struct vdi_schema_limits *limits,
+/* null matches no enum, as upstream. */
+static bool check_enum(struct vdi_schema_validator *validator, const struct vdi_schema_limits *limits,
 		       const struct vdi_node *value)
 {
 	for (const struct vdi_node *one = limits->enumeration->first; one && value->kind != VDI_NODE_NULL;
 	     one = one->next)
-		if (out_of_work(judge, 1) || vdi_schema_same(judge, one, value))
+		if (out_of_work(validator, 1) || vdi_schema_same(validator, one, value))
 			return true;
-	vdi_schema_judge_reset(judge, &judge->text);
+	vdi_schema_validator_reset(validator, &validator->text);
 	for (const struct vdi_node *one = limits->enumeration->first;
-	     one && judge->text.size < VDI_FAULT_VALUE_SIZE; one = one->next) {
-		vdi_out_raw(&judge->text, judge->text.size ? ", " : "supported values: ");
+	     one && validator->text.size < VDI_FIELD_ERROR_VALUE_SIZE; one = one->next) {
+		vdi_out_raw(&validator->text, validator->text.size ? ", " : "supported values: ");
 		if (one->kind == VDI_NODE_STRING) {
-			vdi_faults_write_quoted(&judge->text, one->text);
+			vdi_field_errors_write_quoted(&validator->text, one->text);
 		} else {
 			struct vdi_out json = VDI_OUT_INIT;
 
 			vdi_tree_write(&json, one);
-			judge->text.failed |= json.failed;
-			vdi_faults_write_quoted(&judge->text, vdi_out_slice(&json));
+			validator->text.failed |= json.failed;
+			vdi_field_errors_write_quoted(&validator->text, vdi_out_slice(&json));
 			vdi_out_fini(&json);
 		}
 	}
-	add_value(judge, VDI_FAULT_NOT_SUPPORTED, value, judge->text.size ? judge->text.data : "",
-		  judge->text.size);
+	add_value(validator, VDI_FIELD_ERROR_NOT_SUPPORTED, value,
+		  validator->text.size ? validator->text.data : "", validator->text.size);
 	return false;
 }
 
 /* ---- Lists and objects ---- */
 
-static void fault_count(struct vdi_schema_judge *judge, enum vdi_fault_kind kind, uint32_t count,
-			const char *words, int64_t limit, const char *things)
+static void add_count_error(struct vdi_schema_validator *validator, enum vdi_field_error_kind kind,
+			    uint32_t count, const char *words, int64_t limit, const char *things)
 {
 	char text[24];
 
 	(void) snprintf(text, sizeof text, "%u", count);
-	if (kind == VDI_FAULT_TOO_MANY)
-		vdi_faults_add(judge->faults, kind, field(judge, "", VD_BYTES_NONE), vd_bytes_of(text),
-			       "must have at most %lld item%s", (long long) limit, limit == 1 ? "" : "s");
+	if (kind == VDI_FIELD_ERROR_TOO_MANY)
+		vdi_field_errors_add(validator->field_errors, kind, field(validator, "", VD_BYTES_NONE),
+				     vd_bytes_of(text), "must have at most %lld item%s", (long long) limit,
+				     limit == 1 ? "" : "s");
 	else
-		vdi_faults_add(judge->faults, kind, field(judge, "", VD_BYTES_NONE), vd_bytes_of(text),
-			       "%.*s in body %s %lld %s", PATH(judge), words, (long long) limit, things);
+		vdi_field_errors_add(validator->field_errors, kind, field(validator, "", VD_BYTES_NONE),
+				     vd_bytes_of(text), "%.*s in body %s %lld %s", PATH(validator), words,
+				     (long long) limit, things);
 }
 
-static void check_counts(struct vdi_schema_judge *judge, uint32_t count, int64_t min, int64_t max,
-			 const char *things, struct verdict *total)
+static void check_counts(struct vdi_schema_validator *validator, uint32_t count, int64_t min, int64_t max,
+			 const char *things, struct decision *total)
 {
 	if (min >= 0 && count < min) {
-		fault_count(judge, VDI_FAULT_INVALID, count, "should have at least", min, things);
+		add_count_error(validator, VDI_FIELD_ERROR_INVALID, count, "should have at least", min,
+				things);
 		total->valid = false;
 	}
 	if (max >= 0 && count > max) {
-		fault_count(judge, VDI_FAULT_TOO_MANY, count, "", max, things);
+		add_count_error(validator, VDI_FIELD_ERROR_TOO_MANY, count, "", max, things);
 		total->valid = false;
 	}
 }
 
-/* Only an object of a list of type map has a counterpart: the one with its keys. *cursor: where the last one
- * was found. */
-static const struct vdi_node *counterpart(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
-					  const struct vdi_node *item, const struct vdi_node *old,
-					  const struct vdi_node **cursor)
+/* Returns the old item with the same keys, for a list of type map and items that are objects. *cursor: where
+ * the search begins, behind the last match. */
+static const struct vdi_node *counterpart(struct vdi_schema_validator  *validator,
+					  const struct vdi_schema_node *node, const struct vdi_node *item,
+					  const struct vdi_node *old, const struct vdi_node **cursor)
 {
 	const struct vdi_node *at = *cursor ? *cursor : old->first;
 
-	if (!vdi_schema_has_keys(judge, node, item))
+	if (!vdi_schema_has_keys(validator, node, item))
 		return NULL;
 	for (uint32_t i = 0; at && i < old->count; i++) {
-		if (out_of_work(judge, node->list_key_count + 1))
+		if (out_of_work(validator, node->list_key_count + 1))
 			return NULL;
-		if (vdi_schema_same_keys(judge, node, item, at)) {
+		if (vdi_schema_same_keys(validator, node, item, at)) {
 			*cursor = at->next;
 			return at;
 		}
@@ -611,205 +628,207 @@ static const struct vdi_node *counterpart(struct vdi_schema_judge *judge, const 
 	return NULL;
 }
 
-static void check_list(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
-		       const struct vdi_node *value, const struct vdi_node *old, struct verdict *total)
+static void check_list(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
+		       const struct vdi_node *value, const struct vdi_node *old, struct decision *total)
 {
 	bool		       correlates = node->list == VDI_LIST_MAP && vdi_tree_is(old, VDI_NODE_ARRAY);
 	const struct vdi_node *cursor = NULL;
 	size_t		       index = 0;
 
-	for (const struct vdi_node *item = node->items ? value->first : NULL; item && judge->status == VD_OK;
-	     item = item->next, index++) {
-		size_t		       size = judge->path.size;
+	for (const struct vdi_node *item = node->items ? value->first : NULL;
+	     item && validator->status == VD_OK; item = item->next, index++) {
+		size_t		       size = validator->path.size;
 		const struct vdi_node *old_item =
-			correlates ? counterpart(judge, node, item, old, &cursor) : NULL;
-		struct verdict verdict;
+			correlates ? counterpart(validator, node, item, old, &cursor) : NULL;
+		struct decision decision;
 
-		vdi_out_index(&judge->path, index);
-		verdict = validate(judge, node->items, item, old_item);
-		note(total, verdict.valid);
-		total->passed += verdict.passed;
-		judge->path.size = size;
+		vdi_out_index(&validator->path, index);
+		decision = validate(validator, node->items, item, old_item);
+		note(total, decision.valid);
+		total->passed += decision.passed;
+		validator->path.size = size;
 	}
 	if (node->limits)
-		check_counts(judge, value->count, node->limits->min_items, node->limits->max_items, "items",
-			     total);
+		check_counts(validator, value->count, node->limits->min_items, node->limits->max_items,
+			     "items", total);
 }
 
-static void check_member(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
-			 const struct vdi_node *member, const struct vdi_node *old, struct verdict *total)
+static void check_member(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
+			 const struct vdi_node *member, const struct vdi_node *old, struct decision *total)
 {
 	const struct vdi_schema_node *property = vdi_schema_property_of(node, member->key),
 				     *of_member = property ? property : node->additional;
-	size_t	       size = judge->path.size;
-	struct verdict verdict;
+	size_t		size = validator->path.size;
+	struct decision decision;
 
-	if (out_of_work(judge, member->key.size / 64))
+	if (out_of_work(validator, member->key.size / 64))
 		return;
 	if (property == NULL && node->more == VDI_MORE_FORBIDDEN) {
-		vdi_faults_add_text(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE),
-				    member->key, "%.*s.%.*s in body is a forbidden property", PATH(judge),
-				    (int) VDI_MIN(member->key.size, (size_t) 256),
-				    member->key.size ? (const char *) member->key.data : "");
+		vdi_field_errors_add_text(validator->field_errors, VDI_FIELD_ERROR_INVALID,
+					  field(validator, "", VD_BYTES_NONE), member->key,
+					  "%.*s.%.*s in body is a forbidden property", PATH(validator),
+					  (int) VDI_MIN(member->key.size, (size_t) 256),
+					  member->key.size ? (const char *) member->key.data : "");
 		total->valid = false;
 		return;
 	}
 	if (of_member == NULL)
 		return;
 	if (size || property == NULL)
-		vdi_out_raw(&judge->path, ".");
-	vdi_out_bytes(&judge->path, member->key);
-	verdict = validate(judge, of_member, member,
-			   vdi_tree_is(old, VDI_NODE_OBJECT) ? vdi_tree_get(judge->tree, old, member->key) :
-							       NULL);
-	note(total, verdict.valid);
-	total->passed += verdict.passed;
-	judge->path.size = size;
+		vdi_out_raw(&validator->path, ".");
+	vdi_out_bytes(&validator->path, member->key);
+	decision = validate(
+		validator, of_member, member,
+		vdi_tree_is(old, VDI_NODE_OBJECT) ? vdi_tree_get(validator->tree, old, member->key) : NULL);
+	note(total, decision.valid);
+	total->passed += decision.passed;
+	validator->path.size = size;
 }
 
-static void check_object(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
-			 const struct vdi_node *value, const struct vdi_node *old, struct verdict *total)
+static void check_object(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
+			 const struct vdi_node *value, const struct vdi_node *old, struct decision *total)
 {
 	const struct vdi_schema_limits *limits = node->limits;
 
 	if (limits)
-		check_counts(judge, value->count, limits->min_properties, limits->max_properties,
+		check_counts(validator, value->count, limits->min_properties, limits->max_properties,
 			     "properties", total);
 	if (node->property_count || node->more != VDI_MORE_NONE)
-		for (const struct vdi_node *member = value->first; member && judge->status == VD_OK;
+		for (const struct vdi_node *member = value->first; member && validator->status == VD_OK;
 		     member = member->next)
-			check_member(judge, node, member, old, total);
+			check_member(validator, node, member, old, total);
 	for (size_t i = 0; limits && i < limits->required_count; i++) {
 		struct vd_bytes key = limits->required[i];
 
-		if (out_of_work(judge, 1 + key.size / 64) || vdi_tree_get(judge->tree, value, key))
+		if (out_of_work(validator, 1 + key.size / 64) || vdi_tree_get(validator->tree, value, key))
 			continue;
-		vdi_faults_add(judge->faults, VDI_FAULT_REQUIRED, field(judge, ".", key), VD_BYTES_NONE, "%s",
-			       "");
+		vdi_field_errors_add(validator->field_errors, VDI_FIELD_ERROR_REQUIRED,
+				     field(validator, ".", key), VD_BYTES_NONE, "%s", "");
 		total->valid = false;
 	}
 }
 
 /* ---- One node ---- */
 
-static void check_value(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+static void check_value(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 			const struct vdi_node *value, const struct vdi_node *old,
-			const struct vdi_schema_number *number, struct verdict *total)
+			const struct vdi_schema_number *number, struct decision *total)
 {
 	const struct vdi_schema_limits *limits = node->limits;
 
 	if (limits) {
-		check_any_of(judge, &limits->any_of, value, total);
-		check_one_of(judge, &limits->one_of, value, total);
-		check_all_of(judge, &limits->all_of, value, total);
-		check_not(judge, limits->not, value, total);
+		check_any_of(validator, &limits->any_of, value, total);
+		check_one_of(validator, &limits->one_of, value, total);
+		check_all_of(validator, &limits->all_of, value, total);
+		check_not(validator, limits->not, value, total);
 	}
 	total->passed += 2;
 	if (value->kind == VDI_NODE_STRING && limits) {
-		note(total, check_string(judge, limits, value));
+		note(total, check_string(validator, limits, value));
 		if (limits->format.size)
-			note(total, check_format(judge, limits, value));
+			note(total, check_format(validator, limits, value));
 	}
 	if (value->kind == VDI_NODE_NUMBER)
-		check_number(judge, node, number, total);
+		check_number(validator, node, number, total);
 	if (value->kind == VDI_NODE_ARRAY)
-		check_list(judge, node, value, old, total);
+		check_list(validator, node, value, old, total);
 	if (limits && limits->enumeration)
-		note(total, check_enum(judge, limits, value));
+		note(total, check_enum(validator, limits, value));
 	if (value->kind == VDI_NODE_OBJECT)
-		check_object(judge, node, value, old, total);
+		check_object(validator, node, value, old, total);
 	total->passed += 3;
 }
 
-/* As upstream's CachedDeepEqual: an object with members that the schema does not know is never the same. */
-static bool is_unchanged(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+/* As upstream's CachedDeepEqual: an object with members that the schema does not have counts as changed. */
+static bool is_unchanged(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 			 const struct vdi_node *value, const struct vdi_node *old)
 {
 	if (value->kind == VDI_NODE_ARRAY && node->list == VDI_LIST_MAP)
 		for (const struct vdi_node *item = value->first; item; item = item->next)
-			if (!vdi_schema_has_keys(judge, node, item))
+			if (!vdi_schema_has_keys(validator, node, item))
 				return false;
 	if (value->kind != VDI_NODE_OBJECT)
-		return vdi_schema_same(judge, old, value);
+		return vdi_schema_same(validator, old, value);
 	if (old->kind != VDI_NODE_OBJECT || old->count != value->count)
 		return false;
 	for (const struct vdi_node *member = value->first; member; member = member->next) {
 		const struct vdi_schema_node *of_member = vdi_schema_member_of(node, member->key);
-		const struct vdi_node	     *old_member = vdi_tree_get(judge->tree, old, member->key);
+		const struct vdi_node	     *old_member = vdi_tree_get(validator->tree, old, member->key);
 
-		if (of_member == NULL || old_member == NULL || out_of_work(judge, 1) ||
-		    !is_unchanged(judge, of_member, member, old_member))
+		if (of_member == NULL || old_member == NULL || out_of_work(validator, 1) ||
+		    !is_unchanged(validator, of_member, member, old_member))
 			return false;
 	}
 	return true;
 }
 
-static struct verdict validate(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
-			       const struct vdi_node *value, const struct vdi_node *old)
+static struct decision validate(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
+				const struct vdi_node *value, const struct vdi_node *old)
 {
-	struct verdict		 total = { true, 0 };
+	struct decision		 total = { true, 0 };
 	struct vdi_schema_number number = { 0 };
-	size_t			 kept = judge->faults->kept, count = judge->faults->count;
+	size_t			 kept = validator->field_errors->kept, count = validator->field_errors->count;
 
-	if (out_of_work(judge, 2 + value->count / 8 + value->text.size / 64))
+	if (out_of_work(validator, 2 + value->count / 8 + value->text.size / 64))
 		return total;
 	if (value->kind == VDI_NODE_NUMBER)
 		number = vdi_schema_number_of(value->text);
 	if (has_type(node) || (node->limits && node->limits->format.size)) {
-		note(&total, check_type(judge, node, value, &number));
+		note(&total, check_type(validator, node, value, &number));
 		total.passed += 1 + total.valid;
 	}
 	if (value->kind != VDI_NODE_NULL)
-		check_value(judge, node, value, old, &number, &total);
+		check_value(validator, node, value, old, &number, &total);
 	else if (node->limits && node->limits->enumeration)
-		note(&total, check_enum(judge, node->limits, value));
-	if (!total.valid && old && judge->status == VD_OK && is_unchanged(judge, node, value, old)) {
-		vdi_faults_truncate(judge->faults, kept, count);
+		note(&total, check_enum(validator, node->limits, value));
+	if (!total.valid && old && validator->status == VD_OK && is_unchanged(validator, node, value, old)) {
+		vdi_field_errors_truncate(validator->field_errors, kept, count);
 		total.valid = true;
 	}
 	return total;
 }
 
-/* ---- */
-
-static vd_status outcome(struct vdi_schema_judge *judge, size_t count)
+static vd_status outcome(struct vdi_schema_validator *validator, size_t count)
 {
-	vd_status status = judge->status;
+	vd_status status = validator->status;
 
-	if (judge->path.failed || judge->field.failed || judge->text.failed || judge->faults->failed)
+	if (validator->path.failed || validator->field.failed || validator->text.failed ||
+	    validator->field_errors->failed)
 		status = VD_NOMEM;
 	if (status == VD_TOO_BIG)
-		vdi_faults_add(judge->faults, VDI_FAULT_FORBIDDEN,
-			       judge->prefix.size ? judge->prefix : vd_bytes_of("<nil>"), VD_BYTES_NONE,
-			       "the object is too costly to validate: more than %d steps",
-			       VDI_SCHEMA_WORK_MAX);
-	vdi_out_fini(&judge->path);
-	vdi_out_fini(&judge->field);
-	vdi_out_fini(&judge->text);
+		vdi_field_errors_add(
+			validator->field_errors, VDI_FIELD_ERROR_FORBIDDEN,
+			validator->prefix.size ? validator->prefix : vd_bytes_of("<nil>"), VD_BYTES_NONE,
+			"the object is too costly to validate: more than %d steps", VDI_SCHEMA_WORK_MAX);
+	vdi_out_fini(&validator->path);
+	vdi_out_fini(&validator->field);
+	vdi_out_fini(&validator->text);
 	if (status == VD_NOMEM)
 		return VD_NOMEM;
-	return judge->faults->count > count ? VD_INVALID : VD_OK;
+	return validator->field_errors->count > count ? VD_INVALID : VD_OK;
 }
 
 vd_status vdi_schema_validate_node(const struct vdi_schema_node *node, struct vdi_tree *tree,
 				   const struct vdi_node *value, const struct vdi_node *old,
 				   struct vd_bytes at, bool is_default, uint64_t *work,
-				   struct vdi_faults *faults)
+				   struct vdi_field_errors *field_errors)
 {
-	struct vdi_schema_judge judge = { .tree = tree, .faults = faults, .prefix = at, .work = *work };
-	size_t			count = faults->count;
+	struct vdi_schema_validator validator = {
+		.tree = tree, .field_errors = field_errors, .prefix = at, .work = *work
+	};
+	size_t count = field_errors->count;
 
-	(void) validate(&judge, node, value, old);
+	(void) validate(&validator, node, value, old);
 	if (!is_default)
-		vdi_schema_check_lists(&judge, node, value, old);
-	vdi_schema_check_resources(&judge, node, value);
-	*work = judge.work;
-	return outcome(&judge, count);
+		vdi_schema_check_lists(&validator, node, value, old);
+	vdi_schema_check_resources(&validator, node, value);
+	*work = validator.work;
+	return outcome(&validator, count);
 }
 
 vd_status vdi_schema_validate(const struct vdi_schema *schema, struct vdi_tree *tree,
 			      const struct vdi_node *root, const struct vdi_node *old,
-			      enum vdi_schema_part part, struct vdi_faults *faults)
+			      enum vdi_schema_part part, struct vdi_field_errors *field_errors)
 {
 	const struct vdi_schema_node *node = schema->root;
 	struct vd_bytes		      at = VD_BYTES_NONE, status = vd_bytes_of("status");
@@ -823,5 +842,5 @@ vd_status vdi_schema_validate(const struct vdi_schema *schema, struct vdi_tree *
 		if (node == NULL || root == NULL)
 			return VD_OK;
 	}
-	return vdi_schema_validate_node(node, tree, root, old, at, false, &work, faults);
+	return vdi_schema_validate_node(node, tree, root, old, at, false, &work, field_errors);
 }

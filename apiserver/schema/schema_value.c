@@ -1,5 +1,5 @@
-/* Doubles are found with a table of hashes per list, so a long list costs its length; equality is asked only
- * of those whose hashes agree. */
+/* Duplicates are found with a hash table per list, so the time is linear in the list; only items with equal
+ * hashes are compared. */
 #include "schema_value.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ void vdi_schema_number_write(const struct vdi_schema_number *number, char text[V
 		(void) snprintf(text, VDI_SCHEMA_NUMBER_SIZE, "%lld", (long long) number->integer);
 		return;
 	}
-	/* The shortest digits that read as the same number. */
+	/* Print the shortest digits that read back as the same number. */
 	do {
 		(void) snprintf(digits, sizeof digits, "%.*e", precision, number->real);
 	} while (strtod(digits, NULL) != number->real && ++precision < 17);
@@ -66,13 +66,13 @@ bool vdi_schema_is_whole(double number)
 
 /* ---- Equality ---- */
 
-static bool spend(struct vdi_schema_judge *judge, uint64_t cost)
+static bool spend(struct vdi_schema_validator *validator, uint64_t cost)
 {
-	if (judge->status == VD_OK && judge->work < cost)
-		judge->status = VD_TOO_BIG;
-	if (judge->status != VD_OK)
+	if (validator->status == VD_OK && validator->work < cost)
+		validator->status = VD_TOO_BIG;
+	if (validator->status != VD_OK)
 		return false;
-	judge->work -= cost;
+	validator->work -= cost;
 	return true;
 }
 
@@ -87,11 +87,12 @@ static bool same_number(const struct vdi_node *a, const struct vdi_node *b)
 	return x.is_integer && y.is_integer ? x.integer == y.integer : x.real == y.real;
 }
 
-bool vdi_schema_same(struct vdi_schema_judge *judge, const struct vdi_node *a, const struct vdi_node *b)
+bool vdi_schema_same(struct vdi_schema_validator *validator, const struct vdi_node *a,
+		     const struct vdi_node *b)
 {
 	const struct vdi_node *x, *y;
 
-	if (a->kind != b->kind || a->count != b->count || !spend(judge, 1 + a->text.size / 64))
+	if (a->kind != b->kind || a->count != b->count || !spend(validator, 1 + a->text.size / 64))
 		return false;
 	if (a->kind == VDI_NODE_NUMBER)
 		return same_number(a, b);
@@ -101,37 +102,37 @@ bool vdi_schema_same(struct vdi_schema_judge *judge, const struct vdi_node *a, c
 		const struct vdi_node *other = y;
 
 		if (a->kind == VDI_NODE_OBJECT && !vd_bytes_equal(x->key, y->key))
-			other = vdi_tree_get(judge->tree, b, x->key);
-		if (other == NULL || !vdi_schema_same(judge, x, other))
+			other = vdi_tree_get(validator->tree, b, x->key);
+		if (other == NULL || !vdi_schema_same(validator, x, other))
 			return false;
 	}
 	return true;
 }
 
-static const struct vdi_node *key_of(struct vdi_schema_judge *judge, const struct vdi_node *item,
+static const struct vdi_node *key_of(struct vdi_schema_validator *validator, const struct vdi_node *item,
 				     struct vd_bytes key)
 {
-	return vdi_tree_is(item, VDI_NODE_OBJECT) ? vdi_tree_get(judge->tree, item, key) : NULL;
+	return vdi_tree_is(item, VDI_NODE_OBJECT) ? vdi_tree_get(validator->tree, item, key) : NULL;
 }
 
-bool vdi_schema_same_keys(struct vdi_schema_judge *judge, const struct vdi_schema_node *list,
+bool vdi_schema_same_keys(struct vdi_schema_validator *validator, const struct vdi_schema_node *list,
 			  const struct vdi_node *a, const struct vdi_node *b)
 {
 	for (size_t i = 0; i < list->list_key_count; i++) {
-		const struct vdi_node *x = key_of(judge, a, list->list_keys[i]),
-				      *y = key_of(judge, b, list->list_keys[i]);
+		const struct vdi_node *x = key_of(validator, a, list->list_keys[i]),
+				      *y = key_of(validator, b, list->list_keys[i]);
 
-		if (!x != !y || (x && !vdi_schema_same(judge, x, y)))
+		if (!x != !y || (x && !vdi_schema_same(validator, x, y)))
 			return false;
 	}
 	return true;
 }
 
-bool vdi_schema_has_keys(struct vdi_schema_judge *judge, const struct vdi_schema_node *list,
+bool vdi_schema_has_keys(struct vdi_schema_validator *validator, const struct vdi_schema_node *list,
 			 const struct vdi_node *item)
 {
 	for (size_t i = 0; i < list->list_key_count; i++) {
-		const struct vdi_node *key = key_of(judge, item, list->list_keys[i]);
+		const struct vdi_node *key = key_of(validator, item, list->list_keys[i]);
 
 		if (key == NULL || key->kind == VDI_NODE_NULL || key->kind == VDI_NODE_ARRAY ||
 		    key->kind == VDI_NODE_OBJECT)
@@ -141,11 +142,11 @@ bool vdi_schema_has_keys(struct vdi_schema_judge *judge, const struct vdi_schema
 }
 
 /* Equal values have equal hashes. */
-static uint64_t hash_value(struct vdi_schema_judge *judge, const struct vdi_node *value)
+static uint64_t hash_value(struct vdi_schema_validator *validator, const struct vdi_node *value)
 {
 	uint64_t hash = vdi_hash_seed() + value->kind;
 
-	if (!spend(judge, 1 + value->text.size / 64))
+	if (!spend(validator, 1 + value->text.size / 64))
 		return 0;
 	if (value->kind == VDI_NODE_NUMBER) {
 		double real = vdi_schema_number_of(value->text).real;
@@ -155,9 +156,9 @@ static uint64_t hash_value(struct vdi_schema_judge *judge, const struct vdi_node
 	if (value->text.size)
 		hash = XXH3_64bits_withSeed(value->text.data, value->text.size, hash);
 	for (const struct vdi_node *child = value->first; child; child = child->next) {
-		uint64_t of_child = hash_value(judge, child);
+		uint64_t of_child = hash_value(validator, child);
 
-		if (value->kind == VDI_NODE_OBJECT) /* in any order */
+		if (value->kind == VDI_NODE_OBJECT) /* independent of the order of members */
 			hash += XXH3_64bits_withSeed(child->key.size ? child->key.data : "", child->key.size,
 						     of_child);
 		else
@@ -168,27 +169,27 @@ static uint64_t hash_value(struct vdi_schema_judge *judge, const struct vdi_node
 
 /* ---- Lists of type set and map ---- */
 
-static size_t enter_key(struct vdi_schema_judge *judge, struct vd_bytes key, bool brackets)
+static size_t enter_key(struct vdi_schema_validator *validator, struct vd_bytes key, bool brackets)
 {
-	size_t size = judge->path.size;
+	size_t size = validator->path.size;
 
-	vdi_out_raw(&judge->path, brackets ? "[" : size ? "." : "");
-	vdi_out_bytes(&judge->path, key);
+	vdi_out_raw(&validator->path, brackets ? "[" : size ? "." : "");
+	vdi_out_bytes(&validator->path, key);
 	if (brackets)
-		vdi_out_raw(&judge->path, "]");
+		vdi_out_raw(&validator->path, "]");
 	return size;
 }
 
-static size_t enter_index(struct vdi_schema_judge *judge, size_t index)
+static size_t enter_index(struct vdi_schema_validator *validator, size_t index)
 {
-	size_t size = judge->path.size;
+	size_t size = validator->path.size;
 
-	vdi_out_index(&judge->path, index);
+	vdi_out_index(&validator->path, index);
 	return size;
 }
 
-/* Into a member or an item of value; *ret_of_child: what its schema is, or NULL. */
-static size_t enter_child(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+/* Appends a member or item of value to the path; *ret_of_child: its schema, or NULL. */
+static size_t enter_child(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 			  const struct vdi_node *value, const struct vdi_node *child, size_t index,
 			  const struct vdi_schema_node **ret_of_child)
 {
@@ -196,23 +197,23 @@ static size_t enter_child(struct vdi_schema_judge *judge, const struct vdi_schem
 
 	if (value->kind == VDI_NODE_ARRAY) {
 		*ret_of_child = node->items;
-		return enter_index(judge, index);
+		return enter_index(validator, index);
 	}
 	property = vdi_schema_property_of(node, child->key);
 	*ret_of_child = property ? property : node->additional;
-	return enter_key(judge, child->key, property == NULL);
+	return enter_key(validator, child->key, property == NULL);
 }
 
-static struct vd_bytes here(struct vdi_schema_judge *judge)
+static struct vd_bytes here(struct vdi_schema_validator *validator)
 {
-	vdi_schema_judge_reset(judge, &judge->field);
-	vdi_out_bytes(&judge->field, judge->prefix);
-	if (judge->prefix.size && judge->path.size && judge->path.data[0] != '[')
-		vdi_out_raw(&judge->field, ".");
-	vdi_out_bytes(&judge->field,
-		      (struct vd_bytes) { judge->path.data,
-					  VDI_MIN(judge->path.size, (size_t) VDI_SCHEMA_PATH_SIZE) });
-	return vdi_out_slice(&judge->field);
+	vdi_schema_validator_reset(validator, &validator->field);
+	vdi_out_bytes(&validator->field, validator->prefix);
+	if (validator->prefix.size && validator->path.size && validator->path.data[0] != '[')
+		vdi_out_raw(&validator->field, ".");
+	vdi_out_bytes(&validator->field,
+		      (struct vd_bytes) { validator->path.data,
+					  VDI_MIN(validator->path.size, (size_t) VDI_SCHEMA_PATH_SIZE) });
+	return vdi_out_slice(&validator->field);
 }
 
 struct seen {
@@ -221,57 +222,58 @@ struct seen {
 	bool		       told;
 };
 
-static uint64_t hash_item(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+static uint64_t hash_item(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 			  const struct vdi_node *item)
 {
 	uint64_t hash = 0;
 
 	if (node->list == VDI_LIST_SET)
-		return hash_value(judge, item);
+		return hash_value(validator, item);
 	for (size_t i = 0; i < node->list_key_count; i++) {
-		const struct vdi_node *key = key_of(judge, item, node->list_keys[i]);
+		const struct vdi_node *key = key_of(validator, item, node->list_keys[i]);
 
-		hash = hash * 31 + (key ? hash_value(judge, key) : 1);
+		hash = hash * 31 + (key ? hash_value(validator, key) : 1);
 	}
 	return hash;
 }
 
-static bool same_item(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+static bool same_item(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 		      const struct vdi_node *a, const struct vdi_node *b)
 {
-	return node->list == VDI_LIST_SET ? vdi_schema_same(judge, a, b) :
-					    vdi_schema_same_keys(judge, node, a, b);
+	return node->list == VDI_LIST_SET ? vdi_schema_same(validator, a, b) :
+					    vdi_schema_same_keys(validator, node, a, b);
 }
 
-static void tell_double(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+static void tell_double(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 			const struct vdi_node *item, size_t index)
 {
-	size_t size = enter_index(judge, index);
+	size_t size = enter_index(validator, index);
 
 	if (node->list == VDI_LIST_SET) {
-		vdi_faults_add_node(judge->faults, VDI_FAULT_DUPLICATE, here(judge), item, "%s", "");
+		vdi_field_errors_add_node(validator->field_errors, VDI_FIELD_ERROR_DUPLICATE, here(validator),
+					  item, "%s", "");
 	} else {
-		vdi_schema_judge_reset(judge, &judge->text);
-		vdi_out_raw(&judge->text, "{");
+		vdi_schema_validator_reset(validator, &validator->text);
+		vdi_out_raw(&validator->text, "{");
 		for (size_t i = 0; i < node->list_key_count; i++) {
-			const struct vdi_node *key = key_of(judge, item, node->list_keys[i]);
+			const struct vdi_node *key = key_of(validator, item, node->list_keys[i]);
 
 			if (key == NULL)
 				continue;
-			vdi_out_comma(&judge->text);
-			vdi_out_string(&judge->text, node->list_keys[i]);
-			vdi_out_raw(&judge->text, ":");
-			vdi_tree_write(&judge->text, key);
+			vdi_out_comma(&validator->text);
+			vdi_out_string(&validator->text, node->list_keys[i]);
+			vdi_out_raw(&validator->text, ":");
+			vdi_tree_write(&validator->text, key);
 		}
-		vdi_out_raw(&judge->text, "}");
-		vdi_faults_add(judge->faults, VDI_FAULT_DUPLICATE, here(judge), vdi_out_slice(&judge->text),
-			       "%s", "");
+		vdi_out_raw(&validator->text, "}");
+		vdi_field_errors_add(validator->field_errors, VDI_FIELD_ERROR_DUPLICATE, here(validator),
+				     vdi_out_slice(&validator->text), "%s", "");
 	}
-	judge->path.size = size;
+	validator->path.size = size;
 }
 
-/* Each value that is there more than once is told once, where it comes back first. */
-static void check_doubles(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+/* Reports each value that occurs more than once, at its second occurrence only. */
+static void check_doubles(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 			  const struct vdi_node *list)
 {
 	size_t	     slots = 8, index = 0;
@@ -281,21 +283,21 @@ static void check_doubles(struct vdi_schema_judge *judge, const struct vdi_schem
 		slots *= 2;
 	table = vdi_calloc(slots, sizeof *table);
 	if (table == NULL) {
-		judge->status = VD_NOMEM;
+		validator->status = VD_NOMEM;
 		return;
 	}
-	for (const struct vdi_node *item = list->first; item && judge->status == VD_OK;
+	for (const struct vdi_node *item = list->first; item && validator->status == VD_OK;
 	     item = item->next, index++) {
-		uint64_t hash = hash_item(judge, node, item);
+		uint64_t hash = hash_item(validator, node, item);
 		size_t	 at = hash & (slots - 1);
 
 		for (; table[at].item; at = (at + 1) & (slots - 1)) {
-			if (!spend(judge, 1))
+			if (!spend(validator, 1))
 				break;
-			if (table[at].hash != hash || !same_item(judge, node, table[at].item, item))
+			if (table[at].hash != hash || !same_item(validator, node, table[at].item, item))
 				continue;
 			if (!table[at].told)
-				tell_double(judge, node, item, index);
+				tell_double(validator, node, item, index);
 			table[at].told = true;
 			break;
 		}
@@ -305,7 +307,7 @@ static void check_doubles(struct vdi_schema_judge *judge, const struct vdi_schem
 	vdi_free(table);
 }
 
-static bool are_objects(struct vdi_schema_judge *judge, const struct vdi_node *list)
+static bool are_objects(struct vdi_schema_validator *validator, const struct vdi_node *list)
 {
 	size_t index = 0;
 
@@ -314,76 +316,76 @@ static bool are_objects(struct vdi_schema_judge *judge, const struct vdi_node *l
 
 		if (item->kind == VDI_NODE_OBJECT || item->kind == VDI_NODE_NULL)
 			continue;
-		size = enter_index(judge, index);
-		vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, here(judge), item,
-				    "must be an object for an array of list-type map");
-		judge->path.size = size;
+		size = enter_index(validator, index);
+		vdi_field_errors_add_node(validator->field_errors, VDI_FIELD_ERROR_INVALID, here(validator),
+					  item, "must be an object for an array of list-type map");
+		validator->path.size = size;
 		return false;
 	}
 	return true;
 }
 
-static void check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+static void check_lists(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 			const struct vdi_node *value)
 {
 	size_t index = 0;
 
-	if (!spend(judge, 1))
+	if (!spend(validator, 1))
 		return;
 	if (value->kind == VDI_NODE_ARRAY && node->list != VDI_LIST_ATOMIC &&
-	    (node->list == VDI_LIST_SET || are_objects(judge, value)) && value->count > 1)
-		check_doubles(judge, node, value);
-	for (const struct vdi_node *child = value->first; child && judge->status == VD_OK;
+	    (node->list == VDI_LIST_SET || are_objects(validator, value)) && value->count > 1)
+		check_doubles(validator, node, value);
+	for (const struct vdi_node *child = value->first; child && validator->status == VD_OK;
 	     child = child->next, index++) {
 		const struct vdi_schema_node *of_child;
-		size_t			      size = enter_child(judge, node, value, child, index, &of_child);
+		size_t size = enter_child(validator, node, value, child, index, &of_child);
 
 		if (of_child && of_child->has_lists)
-			check_lists(judge, of_child, child);
-		judge->path.size = size;
+			check_lists(validator, of_child, child);
+		validator->path.size = size;
 	}
 }
 
-void vdi_schema_check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+void vdi_schema_check_lists(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 			    const struct vdi_node *value, const struct vdi_node *old)
 {
-	size_t kept = judge->faults->kept, count = judge->faults->count;
+	size_t kept = validator->field_errors->kept, count = validator->field_errors->count;
 	bool   had;
 
 	if (!node->has_lists)
 		return;
 	if (old) {
-		check_lists(judge, node, old);
-		had = judge->faults->count > count;
-		vdi_faults_truncate(judge->faults, kept, count);
+		check_lists(validator, node, old);
+		had = validator->field_errors->count > count;
+		vdi_field_errors_truncate(validator->field_errors, kept, count);
 		if (had)
 			return;
 	}
-	check_lists(judge, node, value);
+	check_lists(validator, node, value);
 }
 
-/* ---- Resources inside of resources ---- */
+/* ---- Embedded resources ---- */
 
-static void fault_at(struct vdi_schema_judge *judge, const char *child, enum vdi_fault_kind kind,
-		     const struct vdi_node *value, const char *detail)
+static void add_error_at(struct vdi_schema_validator *validator, const char *child,
+			 enum vdi_field_error_kind kind, const struct vdi_node *value, const char *detail)
 {
-	size_t size = enter_key(judge, vd_bytes_of(child), false);
+	size_t size = enter_key(validator, vd_bytes_of(child), false);
 
-	vdi_faults_add_node(judge->faults, kind, here(judge), value, "%s", detail);
-	judge->path.size = size;
+	vdi_field_errors_add_node(validator->field_errors, kind, here(validator), value, "%s", detail);
+	validator->path.size = size;
 }
 
-/* Text that must be there and not be empty. */
-static bool check_word(struct vdi_schema_judge *judge, const struct vdi_node *value, const char *name)
+/* Checks for a non-empty string. */
+static bool check_word(struct vdi_schema_validator *validator, const struct vdi_node *value, const char *name)
 {
-	const struct vdi_node *word = vdi_tree_get(judge->tree, value, vd_bytes_of(name));
+	const struct vdi_node *word = vdi_tree_get(validator->tree, value, vd_bytes_of(name));
 
 	if (word == NULL)
-		fault_at(judge, name, VDI_FAULT_REQUIRED, NULL, "");
+		add_error_at(validator, name, VDI_FIELD_ERROR_REQUIRED, NULL, "");
 	else if (word->kind != VDI_NODE_STRING)
-		fault_at(judge, name, VDI_FAULT_INVALID, word, "must be a string");
+		add_error_at(validator, name, VDI_FIELD_ERROR_INVALID, word, "must be a string");
 	else if (word->text.size == 0)
-		fault_at(judge, name, VDI_FAULT_INVALID, word, "must not be empty");
+		add_error_at(validator, name, VDI_FIELD_ERROR_INVALID, word, "must not be empty");
 	else
 		return true;
 	return false;
@@ -403,72 +405,75 @@ static bool is_kind_name(struct vd_bytes text)
 	return true;
 }
 
-/* What vdi_validate_metadata has to say, under the path of the resource. An embedded resource needs no
+/* Adds the errors of vdi_validate_metadata under the path of the resource. An embedded resource may lack a
  * name. */
-static void check_metadata(struct vdi_schema_judge *judge, const struct vdi_node *value)
+static void check_metadata(struct vdi_schema_validator *validator, const struct vdi_node *value)
 {
-	const struct vdi_node *metadata = vdi_tree_get(judge->tree, value, vd_bytes_of("metadata"));
+	const struct vdi_node *metadata = vdi_tree_get(validator->tree, value, vd_bytes_of("metadata"));
 	const struct vdi_node *name =
-		metadata ? vdi_tree_get(judge->tree, metadata, vd_bytes_of("name")) : NULL;
-	struct vdi_faults faults = { 0 };
+		metadata ? vdi_tree_get(validator->tree, metadata, vd_bytes_of("name")) : NULL;
+	struct vdi_field_errors field_errors = { 0 };
 	const char *why = vdi_tree_is(name, VDI_NODE_STRING) ? vdi_validate_path_segment(name->text) : NULL;
 
 	if (metadata == NULL || metadata->kind == VDI_NODE_NULL)
 		return;
 	if (metadata->kind != VDI_NODE_OBJECT) {
-		fault_at(judge, "metadata", VDI_FAULT_INVALID, metadata, "must be an object");
+		add_error_at(validator, "metadata", VDI_FIELD_ERROR_INVALID, metadata, "must be an object");
 		return;
 	}
 	if (why)
-		fault_at(judge, "metadata.name", VDI_FAULT_INVALID, name, why);
-	vdi_validate_metadata(judge->tree, value, VDI_NAME_PATH_SEGMENT, &faults);
-	if (faults.failed)
-		judge->status = VD_NOMEM;
-	for (size_t i = 0; i < faults.kept && judge->status == VD_OK; i++) {
-		struct vd_bytes field = vdi_faults_field(&faults, i), message = vdi_faults_text(&faults, i);
-		char		place[128], text[512];
-		const char     *rest;
+		add_error_at(validator, "metadata.name", VDI_FIELD_ERROR_INVALID, name, why);
+	vdi_validate_metadata(validator->tree, value, VDI_NAME_PATH_SEGMENT, &field_errors);
+	if (field_errors.failed)
+		validator->status = VD_NOMEM;
+	for (size_t i = 0; i < field_errors.kept && validator->status == VD_OK; i++) {
+		struct vd_bytes field = vdi_field_errors_field(&field_errors, i),
+				message = vdi_field_errors_text(&field_errors, i);
+		char	    place[128], text[512];
+		const char *rest;
 
 		(void) snprintf(place, sizeof place, "%.*s", (int) field.size, (const char *) field.data);
 		(void) snprintf(text, sizeof text, "%.*s", (int) message.size, (const char *) message.data);
 		rest = strstr(text, ": ");
 		if (strcmp(place, "metadata.name") != 0 && strcmp(place, "metadata.generateName") != 0)
-			fault_at(judge, place, VDI_FAULT_FORBIDDEN, NULL, rest ? rest + 2 : text);
+			add_error_at(validator, place, VDI_FIELD_ERROR_FORBIDDEN, NULL,
+				     rest ? rest + 2 : text);
 	}
-	vdi_faults_fini(&faults);
+	vdi_field_errors_fini(&field_errors);
 }
 
-static void check_resource(struct vdi_schema_judge *judge, const struct vdi_node *value)
+static void check_resource(struct vdi_schema_validator *validator, const struct vdi_node *value)
 {
-	const struct vdi_node *kind = vdi_tree_get(judge->tree, value, vd_bytes_of("kind"));
+	const struct vdi_node *kind = vdi_tree_get(validator->tree, value, vd_bytes_of("kind"));
 
-	(void) check_word(judge, value, "apiVersion");
-	if (check_word(judge, value, "kind") && !is_kind_name(kind->text))
-		fault_at(judge, "kind", VDI_FAULT_INVALID, kind,
-			 "may have mixed case, but should otherwise match: a DNS-1035 label must consist of "
-			 "lower case alphanumeric characters or '-', start with an "
-			 "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
-			 "'abc-123', regex used for validation is "
-			 "'[a-z]([-a-z0-9]*[a-z0-9])?')");
-	check_metadata(judge, value);
+	(void) check_word(validator, value, "apiVersion");
+	if (check_word(validator, value, "kind") && !is_kind_name(kind->text))
+		add_error_at(
+			validator, "kind", VDI_FIELD_ERROR_INVALID, kind,
+			"may have mixed case, but should otherwise match: a DNS-1035 label must consist of "
+			"lower case alphanumeric characters or '-', start with an "
+			"alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
+			"'abc-123', regex used for validation is "
+			"'[a-z]([-a-z0-9]*[a-z0-9])?')");
+	check_metadata(validator, value);
 }
 
-void vdi_schema_check_resources(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+void vdi_schema_check_resources(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 				const struct vdi_node *value)
 {
 	size_t index = 0;
 
-	if (!node->has_resources || !spend(judge, 1))
+	if (!node->has_resources || !spend(validator, 1))
 		return;
 	if (node->embedded && value->kind == VDI_NODE_OBJECT)
-		check_resource(judge, value);
-	for (const struct vdi_node *child = value->first; child && judge->status == VD_OK;
+		check_resource(validator, value);
+	for (const struct vdi_node *child = value->first; child && validator->status == VD_OK;
 	     child = child->next, index++) {
 		const struct vdi_schema_node *of_child;
-		size_t			      size = enter_child(judge, node, value, child, index, &of_child);
+		size_t size = enter_child(validator, node, value, child, index, &of_child);
 
 		if (of_child && of_child->has_resources)
-			vdi_schema_check_resources(judge, of_child, child);
-		judge->path.size = size;
+			vdi_schema_check_resources(validator, of_child, child);
+		validator->path.size = size;
 	}
 }

@@ -102,7 +102,7 @@ bool vdi_list_is_long(const struct vd_list *list)
 {
 	uint64_t candidates = (uint64_t) list->candidate_count;
 
-	if (list->predicate == NULL || candidates <= 1)
+	if (list->predicate == NULL)
 		return false;
 	/* All walked objects are in the list, so the search is as long as the answer, which is sent in
 	 * pieces. */

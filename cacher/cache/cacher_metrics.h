@@ -52,7 +52,7 @@ struct vdi_cacher_metrics {
 	struct vdi_metric	*consistent_reads_failed;
 	struct vdi_metric	*consistent_reads_failed_fallback;
 	struct vdi_metric	*consistent_reads_failed_skipped;
-	struct vdi_metric	*consistency_checks[4]; /* by verdict; the first is unused */
+	struct vdi_metric	*consistency_checks[4]; /* by result; the first is unused */
 	struct vdi_metric	*sharded_watches;
 	struct vdi_metric	*shard_filtered;
 	struct vdi_metric	*selector_filtered;

@@ -140,16 +140,18 @@ static void change_index(struct vdi_object_store *store, struct vdi_object_index
 		vdi_object_index_drop(index);
 }
 
+/* Called after each change. Memory is short when an index is lost, so the next attempt waits. */
 static void rebuild_lost_indexes(struct vdi_object_store *store)
 {
 	if (store->changes_until_rebuild > 0) {
 		store->changes_until_rebuild--;
 		return;
 	}
-	store->changes_until_rebuild = REBUILD_AFTER_CHANGES;
-	for (size_t i = 0; i < place_count(store); i++)
-		if (is_lost(&store->indexes[i]))
+	for (size_t i = 0, places = place_count(store); i < places; i++)
+		if (is_lost(&store->indexes[i])) {
+			store->changes_until_rebuild = REBUILD_AFTER_CHANGES;
 			vdi_object_index_build(&store->indexes[i], vdi_btree_view(&store->objects));
+		}
 }
 
 int64_t vdi_object_store_size_of(const struct vd_object *object)
@@ -208,16 +210,11 @@ vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_byte
 		return status;
 	store->bytes += size_of(object) - size_of(replaced);
 	if (status == VD_OK) {
-		bool lost = false;
-
 		/* Most are not built, because no list has used them. */
-		for (size_t i = 0, places = place_count(store); i < places; i++) {
+		for (size_t i = 0, places = place_count(store); i < places; i++)
 			if (store->indexes[i].is_usable)
 				change_index(store, &store->indexes[i], replaced, object);
-			lost |= is_lost(&store->indexes[i]);
-		}
-		if (lost)
-			rebuild_lost_indexes(store);
+		rebuild_lost_indexes(store);
 	}
 	*ret_old_object = replaced;
 	return VD_OK;
@@ -230,10 +227,15 @@ void vdi_object_store_restore(struct vdi_object_store *store, struct vdi_btree_s
 
 	store->objects.live = *before;
 	*before = (struct vdi_btree_snapshot) { 0 };
-	while (count-- > 0)
-		for (size_t i = 0; events[count] && i < place_count(store); i++)
-			vdi_object_index_change(&store->indexes[i], events[count]->object,
-						events[count]->old_object);
+	while (count-- > 0) {
+		const struct vdi_event *event = events[count];
+
+		if (event == NULL)
+			continue;
+		store->bytes -= size_of(event->object) - size_of(event->old_object);
+		for (size_t i = 0; i < place_count(store); i++)
+			vdi_object_index_change(&store->indexes[i], event->object, event->old_object);
+	}
 	vdi_btree_fini(&undone);
 }
 

@@ -287,8 +287,8 @@ bool vdi_watch_cache_wait(struct vdi_watch_cache *cache, struct vdi_fresh_waiter
 	return false;
 }
 
-static vd_status verdict_locked(const struct vdi_watch_cache *cache, const struct vdi_fresh_waiter *waiter,
-				vd_mono now)
+static vd_status waiter_status_locked(const struct vdi_watch_cache  *cache,
+				      const struct vdi_fresh_waiter *waiter, vd_mono now)
 {
 	if (waiter->revision <= vdi_watch_cache_revision(cache))
 		return VD_OK;
@@ -315,7 +315,7 @@ static struct vdi_fresh_waiter *take_answered(struct vdi_watch_cache *cache, vd_
 	if (waiter) {
 		cache->waiters_last = NULL;
 		for (; waiter; waiter = waiter->next) {
-			waiter->status = verdict_locked(cache, waiter, now);
+			waiter->status = waiter_status_locked(cache, waiter, now);
 			if (waiter->status != VD_AGAIN) {
 				*answered_end = waiter;
 				answered_end = &waiter->next;

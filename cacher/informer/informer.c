@@ -74,7 +74,6 @@ static void ended(void *arg, vd_status reason)
 
 	vdi_lock_acquire(&informer->lock);
 	informer->has_ended = true;
-	informer->end_reason = reason;
 	vd_actor_wake(informer->actor);
 	vdi_lock_release(&informer->lock);
 }
@@ -101,7 +100,7 @@ static void close_watch(struct vd_informer *informer)
 
 static vd_status open_watch(struct vd_informer *informer)
 {
-	struct vd_watch_sink	sink = { deliver, ended, informer, informer->runner };
+	struct vd_watch_sink	sink = { deliver, ended, informer, informer->executor };
 	struct vd_watch_options options = informer->options;
 	struct vd_watcher      *watcher = NULL;
 	struct vd_store_status	store = { 0 };
@@ -148,19 +147,18 @@ static size_t take_queued(struct vd_informer *informer, struct vdi_informer_even
 	return count;
 }
 
-/* Handles the end of the watch, after all events before it. */
+/* Handles the end of the watch, after all events before it. If the watch failed, one of them was the error,
+ * which has made the informer forget its place. */
 static void take_end(struct vd_informer *informer)
 {
-	bool	  has_ended;
-	vd_status reason;
+	bool has_ended;
 
 	vdi_lock_acquire(&informer->lock);
 	has_ended = informer->has_ended && informer->queue.count == 0;
-	reason = informer->end_reason;
 	vdi_lock_release(&informer->lock);
 	if (!has_ended)
 		return;
-	if (informer->is_filling || reason == VD_EXPIRED)
+	if (informer->is_filling)
 		vdi_informer_forget_place(informer);
 	close_watch(informer);
 	informer->reopen_at = vd_mono_add(vd_env_now(informer->env), REOPEN_DELAY);
@@ -284,7 +282,7 @@ static vd_status build(struct vd_informer *informer, const struct vd_informer_op
 		return VD_NOMEM;
 	VDI_TRY(vdi_informer_indexes_new(options->indexes, options->index_count, &informer->indexes));
 	informer->index_count = options->index_count;
-	return vd_runner_actor_new(informer->runner, &actor, &informer->actor);
+	return vd_executor_actor_new(informer->executor, &actor, &informer->actor);
 }
 
 static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer_options *options,
@@ -304,7 +302,7 @@ static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for an informer");
 	informer->env = cacher->env;
 	informer->cacher = vdi_cacher_ref(cacher);
-	informer->runner = options->runner ? options->runner : vdi_env_runner(cacher->env);
+	informer->executor = options->executor ? options->executor : vdi_env_executor(cacher->env);
 	informer->options = watch;
 	informer->ready_waiter = (struct vdi_ready_waiter) { .told = cache_ready, .arg = informer };
 	vdi_lock_init(&informer->lock, VDI_LOCK_CACHE_WATCHER);
@@ -378,7 +376,7 @@ vd_status vd_informer_synced_wait(struct vd_informer *informer, vd_dur timeout)
 	vdi_wait_init(&wait, informer->env);
 	vdi_lock_acquire(&informer->lock);
 	is_synced = informer->is_synced;
-	if (!is_synced && vdi_poller_serves_here(informer->runner)) {
+	if (!is_synced && vdi_poller_serves_here(informer->executor)) {
 		vdi_lock_release(&informer->lock);
 		vdi_wait_fini(&wait);
 		vdi_log(informer->env, VD_LOG_ERROR, "misuse",
@@ -430,7 +428,7 @@ struct vd_informer *vd_informer_close_wait(struct vd_informer *informer)
 	if (informer == NULL)
 		return NULL;
 	vdi_wait_check_close(__func__, "vd_informer_close");
-	if (vdi_poller_serves_here(informer->runner))
+	if (vdi_poller_serves_here(informer->executor))
 		vdi_misuse("vd_informer_close_wait: this thread runs the poller of this informer: call "
 			   "vd_informer_close, and run the poller until done is called");
 	vdi_wait_init(&wait, informer->env);

@@ -35,7 +35,7 @@ struct vd_informer {
 	/* Fixed at creation. */
 	const struct vd_env	  *env;
 	struct vd_cacher	  *cacher; /* a reference */
-	const struct vd_runner	  *runner;
+	const struct vd_executor  *executor;
 	struct vd_actor		  *actor;
 	struct vdi_usage	   usage;
 	struct vd_watch_options	   options; /* strings are owned copies */
@@ -57,8 +57,7 @@ struct vd_informer {
 	void				*closed_arg;
 	struct vd_informer_registration *arrivals; /* new handlers, not seen by the actor yet; newest first */
 	struct vdi_informer_queue	 queue;
-	bool				 has_ended; /* the watch has ended, after the queued events */
-	vd_status			 end_reason;
+	bool				 has_ended;  /* the watch has ended, after the queued events */
 	bool				 watch_open; /* a watcher exists and was not closed yet */
 	struct vd_watcher		*watcher;
 

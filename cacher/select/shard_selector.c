@@ -228,8 +228,7 @@ vd_status vdi_shard_selector_parse(struct vd_bytes text, struct vdi_shard_select
 	if (reader.at == reader.end)
 		return REFUSE(&reader,
 			      "empty shard selector is not allowed; omit the parameter for unfiltered lists");
-	status = read_any(&reader, 0);
-	skip_space(&reader);
+	status = read_any(&reader, 0); /* also skips the space after the last range */
 	if (status == VD_OK && reader.at != reader.end)
 		status = REFUSE(&reader, "only shardRange() and || are allowed, got '%.*s'",
 				(int) VDI_MIN(reader.end - reader.at, (ptrdiff_t) 40), reader.at);

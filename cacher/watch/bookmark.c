@@ -1,5 +1,5 @@
-/* A watcher is in the bucket of the second of its next bookmark or deadline, at most 60 s ahead; a later
- * deadline is filed again after 60 s. */
+/* A watcher is in the bucket of the second of its next bookmark, or of the time two seconds before its
+ * deadline, at most 60 s ahead; a later deadline is filed again after 60 s. */
 #include "bookmark.h"
 
 #include "cache_watcher.h"
@@ -42,36 +42,24 @@ static void schedule_tick(struct vdi_bookmark_wheel *wheel, vd_mono now)
 		now, (vd_dur) { 1000000000 + (int64_t) vd_env_random_below(wheel->env, 250000000) });
 }
 
-/* Returns the next due time: in 60 s, or 2 s before the deadline if that is earlier; after that only the
- * deadline itself. */
-static vd_mono next_due(const struct vd_watcher *watcher, vd_mono now)
+/* Files the watcher under its next due time: in 60 s, or 2 s before the deadline if that is earlier. After
+ * that it moves to the list of exact deadlines, in time because ticks are up to 1.25 s apart. */
+static void file(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watcher, vd_mono now)
 {
 	vd_mono regular = watcher->allow_bookmarks ? vd_mono_add(now, VDI_BOOKMARK_PERIOD) : VD_NEVER;
 	vd_mono last = watcher->deadline.ns == INT64_MAX ?
 			       VD_NEVER :
 			       (vd_mono) { watcher->deadline.ns - VDI_BOOKMARK_BEFORE_DEADLINE.ns };
+	int64_t due_ns = VDI_MIN(regular.ns, last.ns), second;
 
-	if (!watcher->allow_bookmarks || watcher->had_last_bookmark || last.ns <= now.ns)
-		return watcher->deadline;
-	return regular.ns < last.ns ? regular : last;
-}
-
-static void file(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watcher, vd_mono now)
-{
-	vd_mono due = next_due(watcher, now);
-	int64_t second;
-
-	if (due.ns == INT64_MAX)
+	if (due_ns == INT64_MAX)
 		return;
-	if (due.ns == watcher->deadline.ns && due.ns <= vd_mono_add(now, VD_SECONDS(3)).ns) {
+	if (last.ns <= now.ns) {
 		put(wheel, &wheel->soon, watcher);
-		wheel->soon_next = VDI_MIN(wheel->soon_next.ns, due.ns) == due.ns ? due : wheel->soon_next;
+		wheel->soon_next.ns = VDI_MIN(wheel->soon_next.ns, watcher->deadline.ns);
 		return;
 	}
-	/* A deadline is visited two seconds early, so that it can move to the list of exact deadlines: ticks
-	 * are up to 1.25 s apart. */
-	second = second_of(due) - (due.ns == watcher->deadline.ns ? 2 : 0);
-	second = VDI_MAX(second, wheel->second + 1);
+	second = VDI_MAX(second_of((vd_mono) { due_ns }), wheel->second + 1);
 	second = VDI_MIN(second, wheel->second + VDI_BOOKMARK_BUCKETS - 1);
 	put(wheel, &wheel->buckets[second % VDI_BOOKMARK_BUCKETS], watcher);
 }
@@ -100,7 +88,7 @@ static void run_bucket(struct vdi_bookmark_wheel *wheel, struct vd_watcher **buc
 		 * to a second early, or late. */
 		if (watcher->allow_bookmarks && !watcher->had_last_bookmark &&
 		    (now.ns < vd_mono_add(last, VD_MS(1250)).ns || watcher->deadline.ns == INT64_MAX)) {
-			(void) vdi_outlet_post(watcher, VDI_MESSAGE_BOOKMARK);
+			(void) vdi_delivery_worker_post(watcher, VDI_MESSAGE_BOOKMARK);
 			watcher->had_last_bookmark = watcher->deadline.ns != INT64_MAX &&
 						     vd_mono_add(now, VD_SECONDS(1)).ns > last.ns;
 		}
@@ -119,7 +107,7 @@ static void run_soon(struct vdi_bookmark_wheel *wheel, vd_mono now)
 
 		if (watcher->deadline.ns <= now.ns) {
 			vdi_bookmark_remove(wheel, watcher);
-			(void) vdi_outlet_post(watcher, VDI_MESSAGE_DEADLINE);
+			(void) vdi_delivery_worker_post(watcher, VDI_MESSAGE_DEADLINE);
 		} else if (watcher->deadline.ns < wheel->soon_next.ns) {
 			wheel->soon_next = watcher->deadline;
 		}

@@ -77,48 +77,48 @@ void vdi_watcher_finish(struct vd_watcher *watcher, uint8_t part)
 
 	if ((atomic_fetch_or(&watcher->finished, part) | part) != (VDI_FINISHED_USER | VDI_FINISHED_CACHER))
 		return;
-	if (watcher->outlet->kind == VDI_OUTLET_PULLED && watcher->arg) {
+	if (watcher->worker->kind == VDI_DELIVERY_WORKER_PULLED && watcher->arg) {
 		release_pulled(watcher->arg);
 		vdi_pull_free(watcher->arg);
 	}
-	watchers = watcher->outlet->watchers;
+	watchers = watcher->worker->watchers;
 	if (watcher->error_due)
 		vdi_free(watcher->error);
-	vdi_lane_unref(watcher->lane);
-	vdi_outlet_unref(watcher->outlet);
+	vdi_subscription_unref(watcher->subscription);
+	vdi_delivery_worker_unref(watcher->worker);
 	vdi_watchers_unref(watchers);
 	vdi_free(watcher);
 }
 
 void vd_watcher_resume(struct vd_watcher *watcher)
 {
-	(void) vdi_outlet_post(watcher, VDI_MESSAGE_RESUME);
+	(void) vdi_delivery_worker_post(watcher, VDI_MESSAGE_RESUME);
 }
 
 void vd_watcher_close(struct vd_watcher *watcher, void (*closed)(void *arg), void *arg)
 {
-	struct vdi_outlet *outlet;
-	bool		   more = true;
+	struct vdi_delivery_worker *worker;
+	bool			    more = true;
 
 	if (watcher == NULL)
 		return;
-	outlet = vdi_outlet_ref(watcher->outlet);
+	worker = vdi_delivery_worker_ref(watcher->worker);
 	if (atomic_load(&watcher->is_closing))
 		vdi_misuse("vd_watcher_close: this watcher of cacher %s is closed already",
-			   outlet->watchers->usage.name);
-	atomic_fetch_sub_explicit(&outlet->watchers->usage.watchers, 1, memory_order_relaxed);
+			   worker->watchers->usage.name);
+	atomic_fetch_sub_explicit(&worker->watchers->usage.watchers, 1, memory_order_relaxed);
 	watcher->closed = closed;
 	watcher->closed_arg = arg;
 	atomic_store(&watcher->is_closing, true);
-	if (!vdi_outlet_post(watcher, VDI_MESSAGE_CLOSE)) {
+	if (!vdi_delivery_worker_post(watcher, VDI_MESSAGE_CLOSE)) {
 		if (closed)
 			closed(arg);
 		vdi_watcher_finish(watcher, VDI_FINISHED_USER);
-	} else if (outlet->kind == VDI_OUTLET_PULLED) {
-		while (more && vdi_outlet_try_run(outlet, &more))
+	} else if (worker->kind == VDI_DELIVERY_WORKER_PULLED) {
+		while (more && vdi_delivery_worker_try_run(worker, &more))
 			;
 	}
-	vdi_outlet_unref(outlet);
+	vdi_delivery_worker_unref(worker);
 }
 
 /* ---- Pulling ---- */
@@ -185,15 +185,15 @@ static void pull_release_taken(struct vdi_pull *pull)
 	vdi_lock_release(&pull->lock);
 }
 
-static void clear_fd(struct vdi_outlet *outlet)
+static void clear_fd(struct vdi_delivery_worker *worker)
 {
 	uint64_t count;
 
-	vdi_lock_acquire(&outlet->lock);
+	vdi_lock_acquire(&worker->lock);
 	/* EAGAIN is expected if there is nothing to read. */
-	if (outlet->fd >= 0 && read(outlet->fd, &count, sizeof count) < 0)
+	if (worker->fd >= 0 && read(worker->fd, &count, sizeof count) < 0)
 		count = 0;
-	vdi_lock_release(&outlet->lock);
+	vdi_lock_release(&worker->lock);
 }
 
 static void fill(struct vd_watcher *watcher)
@@ -203,9 +203,10 @@ static void fill(struct vd_watcher *watcher)
 
 	pull_release_taken(pull);
 	if (pull_is_idle(pull))
-		(void) vdi_outlet_post(watcher, VDI_MESSAGE_RESUME);
-	/* If the cacher's actor is running the outlet at its end, it wakes the waiting threads afterwards. */
-	while (more && pull_is_idle(pull) && vdi_outlet_try_run(watcher->outlet, &more))
+		(void) vdi_delivery_worker_post(watcher, VDI_MESSAGE_RESUME);
+	/* If the cacher's actor is running the delivery worker at its end, it wakes the waiting threads
+	 * afterwards. */
+	while (more && pull_is_idle(pull) && vdi_delivery_worker_try_run(watcher->worker, &more))
 		;
 }
 
@@ -216,14 +217,14 @@ vd_status vd_watcher_next(struct vd_watcher *watcher, struct vd_watch_event *ret
 
 	VDI_REQUIRE(watcher, NULL);
 	VDI_REQUIRE(ret_event, NULL);
-	if (watcher->outlet->kind != VDI_OUTLET_PULLED)
+	if (watcher->worker->kind != VDI_DELIVERY_WORKER_PULLED)
 		return VD_INVALID_ARGUMENT;
 	pull = watcher->arg;
 	if (pull_is_idle(pull))
 		fill(watcher);
 	if (pull_is_idle(pull)) {
-		clear_fd(watcher->outlet);
-		if (vdi_outlet_has_work(watcher->outlet))
+		clear_fd(watcher->worker);
+		if (vdi_delivery_worker_has_work(watcher->worker))
 			fill(watcher);
 	}
 	vdi_lock_acquire(&pull->lock);
@@ -239,19 +240,19 @@ vd_status vd_watcher_next(struct vd_watcher *watcher, struct vd_watch_event *ret
 
 vd_status vd_watcher_wait(struct vd_watcher *watcher, vd_dur timeout)
 {
-	struct vdi_outlet   *outlet;
-	struct vdi_pull	    *pull;
-	const struct vd_env *env;
-	vd_mono		     due;
-	struct vdi_wait	     wait;
-	bool		     in_time;
+	struct vdi_delivery_worker *worker;
+	struct vdi_pull		   *pull;
+	const struct vd_env	   *env;
+	vd_mono			    due;
+	struct vdi_wait		    wait;
+	bool			    in_time;
 
 	VDI_REQUIRE(watcher, NULL);
-	outlet = watcher->outlet;
-	if (outlet->kind != VDI_OUTLET_PULLED)
+	worker = watcher->worker;
+	if (worker->kind != VDI_DELIVERY_WORKER_PULLED)
 		return VD_INVALID_ARGUMENT;
 	pull = watcher->arg;
-	env = outlet->watchers->env;
+	env = worker->watchers->env;
 	VDI_TRY(vdi_wait_check(env, __func__, NULL));
 	due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(env), timeout);
 	for (;;) {
@@ -260,16 +261,16 @@ vd_status vd_watcher_wait(struct vd_watcher *watcher, vd_dur timeout)
 		if (!pull_is_idle(pull))
 			return VD_OK;
 		vdi_wait_init(&wait, env);
-		vdi_lock_acquire(&outlet->lock);
-		if (outlet->inbox_first || outlet->dirty_first || outlet->end_wanted || !pull_is_idle(pull))
+		vdi_lock_acquire(&worker->lock);
+		if (worker->inbox_first || worker->dirty_first || worker->end_wanted || !pull_is_idle(pull))
 			vdi_wait_signal(&wait);
 		else
-			outlet->waiter = &wait;
-		vdi_lock_release(&outlet->lock);
+			worker->waiter = &wait;
+		vdi_lock_release(&worker->lock);
 		in_time = vdi_wait_until(&wait, due);
-		vdi_lock_acquire(&outlet->lock);
-		outlet->waiter = NULL;
-		vdi_lock_release(&outlet->lock);
+		vdi_lock_acquire(&worker->lock);
+		worker->waiter = NULL;
+		vdi_lock_release(&worker->lock);
 		vdi_wait_fini(&wait);
 		if (!in_time)
 			return VD_TIMEOUT;
@@ -278,18 +279,18 @@ vd_status vd_watcher_wait(struct vd_watcher *watcher, vd_dur timeout)
 
 int vd_watcher_fd(struct vd_watcher *watcher)
 {
-	struct vdi_outlet *outlet = watcher->outlet;
-	struct vdi_pull	  *pull = watcher->arg;
+	struct vdi_delivery_worker *worker = watcher->worker;
+	struct vdi_pull		   *pull = watcher->arg;
 
-	if (outlet->kind != VDI_OUTLET_PULLED)
+	if (worker->kind != VDI_DELIVERY_WORKER_PULLED)
 		return -1;
-	vdi_lock_acquire(&outlet->lock);
-	if (outlet->fd < 0) {
-		bool has = outlet->inbox_first || outlet->dirty_first || outlet->end_wanted ||
-			   outlet->busy_first || !pull_is_idle(pull);
+	vdi_lock_acquire(&worker->lock);
+	if (worker->fd < 0) {
+		bool has = worker->inbox_first || worker->dirty_first || worker->end_wanted ||
+			   worker->busy_first || !pull_is_idle(pull);
 
-		outlet->fd = eventfd(has, EFD_NONBLOCK | EFD_CLOEXEC);
+		worker->fd = eventfd(has, EFD_NONBLOCK | EFD_CLOEXEC);
 	}
-	vdi_lock_release(&outlet->lock);
-	return outlet->fd;
+	vdi_lock_release(&worker->lock);
+	return worker->fd;
 }

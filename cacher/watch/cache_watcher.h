@@ -1,15 +1,16 @@
 /* cache_watcher: one client's watch of one resource, from open to end.
  *
  * Events are kept in the shared history; a watcher is at most a position in it. While it takes all events
- * that are offered it is a member of its lane and has no position of its own. When it takes fewer, it is
- * stuck at the first event that it did not take, and continues there when it is resumed.
+ * that are offered it is a member of its subscription and has no position of its own. When it takes fewer, it
+ * is stuck at the first event that it did not take, and continues there when it is resumed.
  *
- *   OPENING --joined--> INITIAL --state sent--> CATCHING UP <--took fewer / reached the lane--> MEMBER
- *   from each of these: --> ENDING --> ended
+ *   OPENING --joined--> INITIAL --state sent--> CATCHING UP <--> MEMBER
+ *   CATCHING UP becomes MEMBER when it reaches the subscription, and back when it takes fewer events.
+ *   From each of these: --> ENDING --> ended
  *
  * While it opens, a watcher belongs to the caller, then to the cacher's actor. After the join it belongs to
- * its outlet, which alone calls the sink. It is freed when both the user (closed) and the cacher's actor
- * (left) have released it.
+ * its delivery worker, which alone calls the sink. It is freed when both the user (closed) and the cacher's
+ * actor (left) have released it.
  */
 #ifndef VDI_CACHE_WATCHER_H
 #define VDI_CACHE_WATCHER_H
@@ -43,8 +44,8 @@ struct vdi_initial {
 
 #define VDI_PULL_EVENTS 32
 
-/* Events delivered by the outlet and not yet taken by the caller of vd_watcher_next. Filled by the thread
- * that runs the outlet: the pulling thread, or the cacher's actor at its end. */
+/* Events delivered by the delivery worker and not yet taken by the caller of vd_watcher_next. Filled by the
+ * thread that runs the delivery worker: the pulling thread, or the cacher's actor at its end. */
 struct vdi_pull {
 	/* All below: VDI_LOCK_LEAF. Events before count are unchanged until the pulling thread releases
 	 * them. */
@@ -63,14 +64,14 @@ struct vd_watcher {
 	/* Fixed at creation. */
 	size_t (*deliver)(void *arg, const struct vd_watch_event *events, size_t count);
 	void (*ended)(void *arg, vd_status reason);
-	void		  *arg;
-	struct vdi_outlet *outlet; /* a reference; it holds a reference to its cacher */
-	int64_t		   lag_bytes_max;
-	vd_mono		   deadline;
-	uint32_t	   lag_events_max; /* 0: none */
-	bool		   allow_bookmarks;
+	void			   *arg;
+	struct vdi_delivery_worker *worker; /* a reference; it holds a reference to its cacher */
+	int64_t			    lag_bytes_max;
+	vd_mono			    deadline;
+	uint32_t		    lag_events_max; /* 0: none */
+	bool			    allow_bookmarks;
 
-	/* The outlet's lock. */
+	/* The delivery worker's lock. */
 	uint8_t		   pending; /* VDI_MESSAGE_ */
 	bool		   in_inbox;
 	bool		   is_detached;
@@ -83,15 +84,15 @@ struct vd_watcher {
 	_Atomic uint8_t finished; /* VDI_FINISHED_ */
 
 	/* Owned by the cacher's actor; while opening, by the thread that opens it. */
-	bool		    in_wheel;
-	bool		    had_last_bookmark; /* the one before the deadline */
-	uint32_t	    generation;
-	struct vd_watcher  *queue_next; /* opening, then left */
-	struct vd_watcher  *wheel_next;
-	struct vd_watcher **wheel_place;
-	struct vdi_lane	   *lane; /* a reference; NULL: not joined */
+	bool			 in_wheel;
+	bool			 had_last_bookmark; /* the one before the deadline */
+	uint32_t		 generation;
+	struct vd_watcher	*queue_next; /* opening, then left */
+	struct vd_watcher	*wheel_next;
+	struct vd_watcher      **wheel_place;
+	struct vdi_subscription *subscription; /* a reference; NULL: not joined */
 
-	/* Owned by the outlet; before the join, by the thread that opens it. */
+	/* Owned by the delivery worker; before the join, by the thread that opens it. */
 	uint8_t	  state;
 	bool	  is_stuck : 1; /* took fewer than offered; waits for a resume */
 	bool	  in_busy : 1;
@@ -104,7 +105,7 @@ struct vd_watcher {
 		struct vd_error	       *error;	 /* error_due; NULL if out of memory */
 	};
 	vd_rev	 from_revision; /* skip events up to here, which were in the future at the start */
-	uint64_t position;	/* LAGGING: first event not taken; MEMBER: index in the lane */
+	uint64_t position;	/* LAGGING: first event not taken; MEMBER: index in the subscription */
 	uint64_t counted_from;	/* since its join the group's sums exclude matches before this position */
 	uint64_t base_events;	/* the group's sums up to position */
 	uint64_t base_bytes;

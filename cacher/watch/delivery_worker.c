@@ -1,8 +1,8 @@
-/* A run handles dirty lanes first (live events to members), then the inbox, then the watchers that are
- * behind, one array of events each in rotation. subscription.c implements the lanes.
+/* A run handles dirty subscriptions first (live events to members), then the inbox, then the watchers that
+ * are behind, one array of events each in rotation. subscription.c implements the subscriptions.
  *
- * The inbox follows the lanes so that a bookmark posted after a batch is delivered after the events of the
- * batch.
+ * The inbox follows the subscriptions so that a bookmark posted after a batch is delivered after the events
+ * of the batch.
  */
 #include "delivery_worker.h"
 
@@ -12,385 +12,390 @@
 #include "watch_cache.h"
 #include "watchers.h"
 
-/* ---- Outlets ---- */
+/* ---- Delivery workers ---- */
 
 static void run_actor(void *arg)
 {
-	struct vdi_outlet *outlet = arg;
+	struct vdi_delivery_worker *worker = arg;
 
-	if (vdi_outlet_run(outlet))
-		vd_actor_wake(outlet->actor);
+	if (vdi_delivery_worker_run(worker))
+		vd_actor_wake(worker->actor);
 }
 
-vd_status vdi_outlet_new(struct vdi_watchers *watchers, enum vdi_outlet_kind kind,
-			 struct vdi_outlet **ret_outlet)
+vd_status vdi_delivery_worker_new(struct vdi_watchers *watchers, enum vdi_delivery_worker_kind kind,
+				  struct vdi_delivery_worker **ret_worker)
 {
-	struct vdi_outlet *outlet = VDI_NEW(struct vdi_outlet);
+	struct vdi_delivery_worker *worker = VDI_NEW(struct vdi_delivery_worker);
 
-	if (outlet == NULL)
+	if (worker == NULL)
 		return VD_NOMEM;
-	atomic_init(&outlet->references, 1);
-	outlet->kind = kind;
-	outlet->watchers = watchers;
-	outlet->fd = -1;
-	vdi_lock_init(&outlet->lock, VDI_LOCK_CACHE_WATCHER);
-	*ret_outlet = outlet;
+	atomic_init(&worker->references, 1);
+	worker->kind = kind;
+	worker->watchers = watchers;
+	worker->fd = -1;
+	vdi_lock_init(&worker->lock, VDI_LOCK_CACHE_WATCHER);
+	*ret_worker = worker;
 	return VD_OK;
 }
 
-struct vdi_outlet *vdi_outlet_ref(struct vdi_outlet *outlet)
+struct vdi_delivery_worker *vdi_delivery_worker_ref(struct vdi_delivery_worker *worker)
 {
-	atomic_fetch_add_explicit(&outlet->references, 1, memory_order_relaxed);
-	return outlet;
+	atomic_fetch_add_explicit(&worker->references, 1, memory_order_relaxed);
+	return worker;
 }
 
-struct vdi_outlet *vdi_outlet_unref(struct vdi_outlet *outlet)
+struct vdi_delivery_worker *vdi_delivery_worker_unref(struct vdi_delivery_worker *worker)
 {
-	if (outlet && atomic_fetch_sub_explicit(&outlet->references, 1, memory_order_acq_rel) == 1) {
-		if (outlet->fd >= 0)
-			close(outlet->fd);
-		vdi_lock_fini(&outlet->lock);
-		vdi_free(outlet);
+	if (worker && atomic_fetch_sub_explicit(&worker->references, 1, memory_order_acq_rel) == 1) {
+		if (worker->fd >= 0)
+			close(worker->fd);
+		vdi_lock_fini(&worker->lock);
+		vdi_free(worker);
 	}
 	return NULL;
 }
 
-static bool same_runner(const struct vd_runner *a, const struct vd_runner *b)
+static bool same_executor(const struct vd_executor *a, const struct vd_executor *b)
 {
-	return a->ops == b->ops && a->runner == b->runner;
+	return a->ops == b->ops && a->executor == b->executor;
 }
 
-static struct vdi_outlet *find_locked(struct vdi_watchers *watchers, const struct vd_runner *runner)
+static struct vdi_delivery_worker *find_locked(struct vdi_watchers	*watchers,
+					       const struct vd_executor *executor)
 {
-	struct vdi_outlet *outlet = watchers->outlets;
+	struct vdi_delivery_worker *worker = watchers->workers;
 
-	while (outlet && !same_runner(&outlet->runner, runner))
-		outlet = outlet->next;
-	if (outlet)
-		outlet->attached++;
-	return outlet;
+	while (worker && !same_executor(&worker->executor, executor))
+		worker = worker->next;
+	if (worker)
+		worker->attached++;
+	return worker;
 }
 
-static vd_status new_on_runner(struct vdi_watchers *watchers, const struct vd_runner *runner,
-			       struct vdi_outlet **ret_outlet)
+static vd_status new_on_executor(struct vdi_watchers *watchers, const struct vd_executor *executor,
+				 struct vdi_delivery_worker **ret_worker)
 {
-	struct vdi_outlet      *outlet;
-	struct vd_actor_options options = { .name = "outlet", .run = run_actor };
-	vd_status		status = vdi_outlet_new(watchers, VDI_OUTLET_ACTOR, &outlet);
+	struct vdi_delivery_worker *worker;
+	struct vd_actor_options	    options = { .name = "delivery", .run = run_actor };
+	vd_status status = vdi_delivery_worker_new(watchers, VDI_DELIVERY_WORKER_ACTOR, &worker);
 
 	if (status != VD_OK)
 		return status;
-	outlet->runner = *runner;
-	options.arg = outlet;
-	status = vd_runner_actor_new(runner, &options, &outlet->actor);
+	worker->executor = *executor;
+	options.arg = worker;
+	status = vd_executor_actor_new(executor, &options, &worker->actor);
 	if (status != VD_OK) {
-		vdi_outlet_unref(outlet);
+		vdi_delivery_worker_unref(worker);
 		return status;
 	}
-	*ret_outlet = outlet;
+	*ret_worker = worker;
 	return VD_OK;
 }
 
-static void unref_outlet(void *arg)
+static void unref_worker(void *arg)
 {
-	vdi_outlet_unref(arg);
+	vdi_delivery_worker_unref(arg);
 }
 
-vd_status vdi_outlet_get(struct vdi_watchers *watchers, const struct vd_runner *runner,
-			 struct vdi_outlet **ret_outlet)
+vd_status vdi_delivery_worker_get(struct vdi_watchers *watchers, const struct vd_executor *executor,
+				  struct vdi_delivery_worker **ret_worker)
 {
-	struct vdi_outlet *made = NULL;
-	struct vdi_outlet *outlet;
+	struct vdi_delivery_worker *made = NULL;
+	struct vdi_delivery_worker *worker;
 
 	vdi_lock_acquire(&watchers->lock);
-	if (runner == NULL) {
-		outlet = vdi_outlet_ref(watchers->inline_outlet);
-		outlet->attached++;
-	} else if ((outlet = find_locked(watchers, runner))) {
-		vdi_outlet_ref(outlet);
+	if (executor == NULL) {
+		worker = vdi_delivery_worker_ref(watchers->inline_worker);
+		worker->attached++;
+	} else if ((worker = find_locked(watchers, executor))) {
+		vdi_delivery_worker_ref(worker);
 	}
 	vdi_lock_release(&watchers->lock);
-	if (outlet) {
-		*ret_outlet = outlet;
+	if (worker) {
+		*ret_worker = worker;
 		return VD_OK;
 	}
-	VDI_TRY(new_on_runner(watchers, runner, &made));
+	VDI_TRY(new_on_executor(watchers, executor, &made));
 	vdi_lock_acquire(&watchers->lock);
-	outlet = find_locked(watchers, runner);
-	if (outlet == NULL) {
-		outlet = made;
+	worker = find_locked(watchers, executor);
+	if (worker == NULL) {
+		worker = made;
 		made = NULL;
-		outlet->attached = 1;
-		outlet->next = watchers->outlets;
-		watchers->outlets = outlet;
-		watchers->outlet_count++;
+		worker->attached = 1;
+		worker->next = watchers->workers;
+		watchers->workers = worker;
+		watchers->worker_count++;
 		vdi_watchers_ref(watchers); /* until after_shut */
 	}
-	vdi_outlet_ref(outlet);
+	vdi_delivery_worker_ref(worker);
 	vdi_lock_release(&watchers->lock);
 	if (made)
-		vd_actor_close(made->actor, unref_outlet, made);
-	*ret_outlet = outlet;
+		vd_actor_close(made->actor, unref_worker, made);
+	*ret_worker = worker;
 	return VD_OK;
 }
 
 /* ---- Posting ---- */
 
-static void tell_locked(struct vdi_outlet *outlet)
+static void tell_locked(struct vdi_delivery_worker *worker)
 {
 	uint64_t one = 1;
 
-	if (outlet->waiter)
-		vdi_wait_signal(outlet->waiter);
-	outlet->waiter = NULL;
-	if (outlet->fd >= 0 && write(outlet->fd, &one, sizeof one) < 0)
+	if (worker->waiter)
+		vdi_wait_signal(worker->waiter);
+	worker->waiter = NULL;
+	if (worker->fd >= 0 && write(worker->fd, &one, sizeof one) < 0)
 		return; /* a full counter is readable already */
 }
 
-static void wake_locked(struct vdi_outlet *outlet)
+static void wake_locked(struct vdi_delivery_worker *worker)
 {
-	if (outlet->is_shut)
+	if (worker->is_shut)
 		return;
-	switch (outlet->kind) {
-	case VDI_OUTLET_ACTOR: vd_actor_wake(outlet->actor); break;
-	case VDI_OUTLET_INLINE: vd_actor_wake(outlet->watchers->actor); break;
-	case VDI_OUTLET_PULLED: tell_locked(outlet); break;
+	switch (worker->kind) {
+	case VDI_DELIVERY_WORKER_ACTOR: vd_actor_wake(worker->actor); break;
+	case VDI_DELIVERY_WORKER_INLINE: vd_actor_wake(worker->watchers->actor); break;
+	case VDI_DELIVERY_WORKER_PULLED: tell_locked(worker); break;
 	}
 }
 
-static void enqueue_locked(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+static void enqueue_locked(struct vdi_delivery_worker *worker, struct vd_watcher *watcher)
 {
 	if (watcher->in_inbox)
 		return;
 	watcher->in_inbox = true;
 	watcher->inbox_next = NULL;
-	if (outlet->inbox_last)
-		outlet->inbox_last->inbox_next = watcher;
+	if (worker->inbox_last)
+		worker->inbox_last->inbox_next = watcher;
 	else
-		outlet->inbox_first = watcher;
-	outlet->inbox_last = watcher;
+		worker->inbox_first = watcher;
+	worker->inbox_last = watcher;
 }
 
-bool vdi_outlet_post(struct vd_watcher *watcher, uint8_t message)
+bool vdi_delivery_worker_post(struct vd_watcher *watcher, uint8_t message)
 {
-	struct vdi_outlet *outlet = watcher->outlet;
-	bool		   is_posted;
+	struct vdi_delivery_worker *worker = watcher->worker;
+	bool			    is_posted;
 
-	vdi_lock_acquire(&outlet->lock);
+	vdi_lock_acquire(&worker->lock);
 	is_posted = !watcher->is_detached;
 	if (is_posted) {
 		watcher->pending |= message;
-		enqueue_locked(outlet, watcher);
+		enqueue_locked(worker, watcher);
 		if (message == VDI_MESSAGE_CLOSE)
-			atomic_fetch_add(&outlet->closing, 1);
-		wake_locked(outlet);
+			atomic_fetch_add(&worker->closing, 1);
+		wake_locked(worker);
 	}
-	vdi_lock_release(&outlet->lock);
+	vdi_lock_release(&worker->lock);
 	return is_posted;
 }
 
-void vdi_outlet_post_dirty(struct vdi_lane *lane, uint64_t from)
+void vdi_delivery_worker_post_dirty(struct vdi_subscription *subscription, uint64_t from)
 {
-	struct vdi_outlet *outlet = lane->outlet;
-	bool		   was_empty;
+	struct vdi_delivery_worker *worker = subscription->worker;
+	bool			    was_empty;
 
-	vdi_lock_acquire(&outlet->lock);
-	was_empty = outlet->dirty_first == NULL;
-	/* A shut outlet is not run again; the reference would keep lane and outlet alive. */
-	if (!lane->is_dirty && !outlet->is_shut) {
-		lane->is_dirty = true;
-		lane->dirty_from = from;
-		lane->dirty_next = NULL;
-		vdi_lane_ref(lane);
-		if (outlet->dirty_last)
-			outlet->dirty_last->dirty_next = lane;
+	vdi_lock_acquire(&worker->lock);
+	was_empty = worker->dirty_first == NULL;
+	/* A shut delivery worker is not run again; the reference would keep subscription and delivery worker
+	 * alive. */
+	if (!subscription->is_dirty && !worker->is_shut) {
+		subscription->is_dirty = true;
+		subscription->dirty_from = from;
+		subscription->dirty_next = NULL;
+		vdi_subscription_ref(subscription);
+		if (worker->dirty_last)
+			worker->dirty_last->dirty_next = subscription;
 		else
-			outlet->dirty_first = lane;
-		outlet->dirty_last = lane;
+			worker->dirty_first = subscription;
+		worker->dirty_last = subscription;
 	}
-	/* If the list was not empty, a wake-up is pending. The caller runs the inline outlet next. */
-	if (was_empty && outlet->kind != VDI_OUTLET_INLINE)
-		wake_locked(outlet);
-	vdi_lock_release(&outlet->lock);
+	/* If the list was not empty, a wake-up is pending. The caller runs the inline delivery worker
+	 * next. */
+	if (was_empty && worker->kind != VDI_DELIVERY_WORKER_INLINE)
+		wake_locked(worker);
+	vdi_lock_release(&worker->lock);
 }
 
-void vdi_outlet_post_end(struct vdi_outlet *outlet, uint32_t generation)
+void vdi_delivery_worker_post_end(struct vdi_delivery_worker *worker, uint32_t generation)
 {
-	vdi_lock_acquire(&outlet->lock);
-	outlet->end_wanted = true;
-	outlet->end_generation = VDI_MAX(outlet->end_generation, generation);
-	wake_locked(outlet);
-	vdi_lock_release(&outlet->lock);
+	vdi_lock_acquire(&worker->lock);
+	worker->end_wanted = true;
+	worker->end_generation = VDI_MAX(worker->end_generation, generation);
+	wake_locked(worker);
+	vdi_lock_release(&worker->lock);
 }
 
-void vdi_outlet_wake(struct vdi_outlet *outlet)
+void vdi_delivery_worker_wake(struct vdi_delivery_worker *worker)
 {
-	vdi_lock_acquire(&outlet->lock);
-	wake_locked(outlet);
-	vdi_lock_release(&outlet->lock);
+	vdi_lock_acquire(&worker->lock);
+	wake_locked(worker);
+	vdi_lock_release(&worker->lock);
 }
 
-void vdi_outlet_tell(struct vdi_outlet *outlet)
+void vdi_delivery_worker_tell(struct vdi_delivery_worker *worker)
 {
-	vdi_lock_acquire(&outlet->lock);
-	tell_locked(outlet);
-	vdi_lock_release(&outlet->lock);
+	vdi_lock_acquire(&worker->lock);
+	tell_locked(worker);
+	vdi_lock_release(&worker->lock);
 }
 
-bool vdi_outlet_has_work(struct vdi_outlet *outlet)
+bool vdi_delivery_worker_has_work(struct vdi_delivery_worker *worker)
 {
 	bool has;
 
-	vdi_lock_acquire(&outlet->lock);
-	has = outlet->inbox_first || outlet->dirty_first || outlet->end_wanted || atomic_load(&outlet->dumps);
-	vdi_lock_release(&outlet->lock);
+	vdi_lock_acquire(&worker->lock);
+	has = worker->inbox_first || worker->dirty_first || worker->end_wanted || atomic_load(&worker->dumps);
+	vdi_lock_release(&worker->lock);
 	return has;
 }
 
 /* ---- Messages ---- */
 
-/* Joins the watcher to its lane. false: it ended and may be freed. */
-static bool join(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint32_t end_generation)
+/* Joins the watcher to its subscription. false: it ended and may be freed. */
+static bool join(struct vdi_delivery_worker *worker, struct vd_watcher *watcher, uint32_t end_generation)
 {
-	vdi_lane_add_lagging(watcher);
-	if (watcher->lane) {
-		vdi_lane_list(outlet, watcher->lane);
-		vdi_lane_note_lag_limit(watcher);
+	vdi_subscription_add_lagging(watcher);
+	if (watcher->subscription) {
+		vdi_subscription_list(worker, watcher->subscription);
+		vdi_subscription_note_lag_limit(watcher);
 	}
 	if (atomic_load(&watcher->is_closing))
 		return true; /* its CLOSE is handled next, or was kept by handle */
 	if (watcher->end_reason == VD_CLOSED || watcher->generation <= end_generation) {
-		vdi_lane_end_watcher(outlet, watcher, VD_CLOSED);
+		vdi_subscription_end_watcher(worker, watcher, VD_CLOSED);
 		return false;
 	}
-	if (watcher->lane && vdi_lane_end_slow_joiner(outlet, watcher))
+	if (watcher->subscription && vdi_subscription_end_slow_joiner(worker, watcher))
 		return false;
-	vdi_lane_make_busy(outlet, watcher);
+	vdi_subscription_make_busy(worker, watcher);
 	return true;
 }
 
-/* Returns the revision up to which all matches were delivered to the lane's members; 0: some are
+/* Returns the revision up to which all matches were delivered to the subscription's members; 0: some are
  * undelivered. */
-static vd_rev bookmark_revision(struct vdi_outlet *outlet, struct vdi_lane *lane)
+static vd_rev bookmark_revision(struct vdi_delivery_worker *worker, struct vdi_subscription *subscription)
 {
-	struct vdi_watch_cache *cache = outlet->watchers->cache;
+	struct vdi_watch_cache *cache = worker->watchers->cache;
 	vd_rev			revision = 0;
 
 	vdi_lock_acquire(&cache->lock);
-	if (lane->group->matched_events == lane->taken_events)
+	if (subscription->group->matched_events == subscription->taken_events)
 		revision = cache->matched_revision;
 	vdi_lock_release(&cache->lock);
 	return revision;
 }
 
-static void deliver_bookmark(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+static void deliver_bookmark(struct vdi_delivery_worker *worker, struct vd_watcher *watcher)
 {
 	struct vd_watch_event event = { .type = VD_WATCH_BOOKMARK };
 
 	if (watcher->state != VDI_WATCHER_MEMBER)
 		return; /* behind or stuck: it misses this bookmark, as upstream */
-	event.revision = bookmark_revision(outlet, watcher->lane);
+	event.revision = bookmark_revision(worker, watcher->subscription);
 	if (event.revision == 0)
-		watcher->is_owed_bookmark = watcher->lane->owes_bookmarks =
-			true; /* new matches: the lane is dirty or will be soon */
+		watcher->is_owed_bookmark = watcher->subscription->owes_bookmarks =
+			true; /* new matches: the subscription is dirty or will be soon */
 	else
 		(void) watcher->deliver(watcher->arg, &event, 1); /* if not taken, it is missed too */
 }
 
-static void close_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher)
+static void close_watcher(struct vdi_delivery_worker *worker, struct vd_watcher *watcher)
 {
-	atomic_fetch_sub(&outlet->closing, 1);
-	vdi_lane_end_watcher(outlet, watcher, VD_CANCELED);
-	watcher->lagging_next = outlet->closed;
-	outlet->closed = watcher;
+	atomic_fetch_sub(&worker->closing, 1);
+	vdi_subscription_end_watcher(worker, watcher, VD_CANCELED);
+	watcher->lagging_next = worker->closed;
+	worker->closed = watcher;
 }
 
-static void handle(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint8_t messages,
+static void handle(struct vdi_delivery_worker *worker, struct vd_watcher *watcher, uint8_t messages,
 		   uint32_t end_generation)
 {
-	if (messages & VDI_MESSAGE_JOIN && !join(outlet, watcher, end_generation))
+	if (messages & VDI_MESSAGE_JOIN && !join(worker, watcher, end_generation))
 		return;
 	if (watcher->state == VDI_WATCHER_OPENING) {
 		/* Closed before it joined: keep CLOSE until the JOIN, which always follows. */
-		vdi_lock_acquire(&outlet->lock);
+		vdi_lock_acquire(&worker->lock);
 		watcher->pending |= messages & VDI_MESSAGE_CLOSE;
-		vdi_lock_release(&outlet->lock);
+		vdi_lock_release(&worker->lock);
 		return;
 	}
 	if (messages & VDI_MESSAGE_CLOSE) {
-		close_watcher(outlet, watcher);
+		close_watcher(worker, watcher);
 		return;
 	}
 	if (watcher->state == VDI_WATCHER_ENDED)
 		return;
 	if (messages & VDI_MESSAGE_RESUME && watcher->is_stuck) {
 		watcher->is_stuck = false;
-		vdi_lane_make_busy(outlet, watcher);
+		vdi_subscription_make_busy(worker, watcher);
 	}
 	if (messages & VDI_MESSAGE_BOOKMARK && !atomic_load(&watcher->is_closing))
-		deliver_bookmark(outlet, watcher);
+		deliver_bookmark(worker, watcher);
 	if (messages & VDI_MESSAGE_DEADLINE)
-		vdi_lane_end_watcher(outlet, watcher, VD_TIMEOUT);
+		vdi_subscription_end_watcher(worker, watcher, VD_TIMEOUT);
 }
 
-static void end_list(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint32_t generation)
+static void end_list(struct vdi_delivery_worker *worker, struct vd_watcher *watcher, uint32_t generation)
 {
 	for (struct vd_watcher *following; watcher; watcher = following) {
 		following = watcher->lagging_next;
 		if (watcher->generation <= generation)
-			vdi_lane_end_watcher(outlet, watcher, VD_CLOSED);
+			vdi_subscription_end_watcher(worker, watcher, VD_CLOSED);
 	}
 }
 
-static void end_generation_of(struct vdi_outlet *outlet, uint32_t generation)
+static void end_generation_of(struct vdi_delivery_worker *worker, uint32_t generation)
 {
-	end_list(outlet, outlet->failed, generation);
-	for (struct vdi_lane *lane = outlet->lanes, *next; lane; lane = next) {
-		next = lane->outlet_next;
-		vdi_lane_ref(lane);
-		for (size_t i = lane->member_count; i-- > 0;)
-			if (vdi_lane_member_at(lane, i)->generation <= generation)
-				vdi_lane_end_watcher(outlet, vdi_lane_member_at(lane, i), VD_CLOSED);
-		end_list(outlet, lane->lagging, generation);
-		vdi_lane_unref(lane);
+	end_list(worker, worker->failed, generation);
+	for (struct vdi_subscription *subscription = worker->subscriptions, *next; subscription;
+	     subscription = next) {
+		next = subscription->worker_next;
+		vdi_subscription_ref(subscription);
+		for (size_t i = subscription->member_count; i-- > 0;)
+			if (vdi_subscription_member_at(subscription, i)->generation <= generation)
+				vdi_subscription_end_watcher(
+					worker, vdi_subscription_member_at(subscription, i), VD_CLOSED);
+		end_list(worker, subscription->lagging, generation);
+		vdi_subscription_unref(subscription);
 	}
 }
 
 /* The end of a generation is posted before anything of the next one. So a run that takes work of the next
  * generation also takes the end, under the same lock, and handles it first. Otherwise a watcher would
  * continue across the gap between the generations. */
-static bool take_end_locked(struct vdi_outlet *outlet, uint32_t *ret_generation)
+static bool take_end_locked(struct vdi_delivery_worker *worker, uint32_t *ret_generation)
 {
-	bool end_wanted = outlet->end_wanted;
+	bool end_wanted = worker->end_wanted;
 
-	outlet->end_wanted = false;
-	*ret_generation = outlet->end_generation;
+	worker->end_wanted = false;
+	*ret_generation = worker->end_generation;
 	return end_wanted;
 }
 
-static void run_dirty(struct vdi_outlet *outlet)
+static void run_dirty(struct vdi_delivery_worker *worker)
 {
-	struct vdi_lane *lanes;
-	uint32_t	 end_generation;
-	bool		 end_wanted;
+	struct vdi_subscription *subscriptions;
+	uint32_t		 end_generation;
+	bool			 end_wanted;
 
-	vdi_lock_acquire(&outlet->lock);
-	end_wanted = take_end_locked(outlet, &end_generation);
-	lanes = outlet->dirty_first;
-	outlet->dirty_first = outlet->dirty_last = NULL;
-	vdi_lock_release(&outlet->lock);
+	vdi_lock_acquire(&worker->lock);
+	end_wanted = take_end_locked(worker, &end_generation);
+	subscriptions = worker->dirty_first;
+	worker->dirty_first = worker->dirty_last = NULL;
+	vdi_lock_release(&worker->lock);
 	if (end_wanted)
-		end_generation_of(outlet, end_generation);
-	vdi_lane_run_dirty(outlet, lanes);
+		end_generation_of(worker, end_generation);
+	vdi_subscription_run_dirty(worker, subscriptions);
 }
 
-static void handle_inbox(struct vdi_outlet *outlet)
+static void handle_inbox(struct vdi_delivery_worker *worker)
 {
 	struct vd_watcher *last;
 
-	vdi_lock_acquire(&outlet->lock);
-	last = outlet->inbox_last;
-	vdi_lock_release(&outlet->lock);
+	vdi_lock_acquire(&worker->lock);
+	last = worker->inbox_last;
+	vdi_lock_release(&worker->lock);
 	/* Only present messages: those posted by a handler wait for the next run. */
 	for (bool more = last != NULL; more;) {
 		struct vd_watcher *watcher;
@@ -399,23 +404,23 @@ static void handle_inbox(struct vdi_outlet *outlet)
 		bool		   is_detached;
 		bool		   end_wanted;
 
-		vdi_lock_acquire(&outlet->lock);
-		watcher = outlet->inbox_first;
-		outlet->inbox_first = watcher->inbox_next;
-		if (outlet->inbox_first == NULL)
-			outlet->inbox_last = NULL;
+		vdi_lock_acquire(&worker->lock);
+		watcher = worker->inbox_first;
+		worker->inbox_first = watcher->inbox_next;
+		if (worker->inbox_first == NULL)
+			worker->inbox_last = NULL;
 		watcher->in_inbox = false;
 		messages = watcher->pending;
 		watcher->pending = 0;
 		is_detached = watcher->is_detached;
-		end_wanted = take_end_locked(outlet, &end_generation);
-		vdi_lock_release(&outlet->lock);
+		end_wanted = take_end_locked(worker, &end_generation);
+		vdi_lock_release(&worker->lock);
 		more = watcher != last;
 		if (end_wanted)
-			end_generation_of(outlet, end_generation);
-		handle(outlet, watcher, messages, end_generation);
+			end_generation_of(worker, end_generation);
+		handle(worker, watcher, messages, end_generation);
 		if (is_detached)
-			vdi_lane_leave_cacher(outlet, watcher);
+			vdi_subscription_leave_cacher(worker, watcher);
 	}
 }
 
@@ -431,121 +436,121 @@ static void call_closed(void *arg)
 	}
 }
 
-/* Called when the actor has ended; outlet->closed is not used by other threads any more. */
+/* Called when the actor has ended; worker->closed is not used by other threads any more. */
 static void after_shut(void *arg)
 {
-	struct vdi_outlet   *outlet = arg;
-	struct vd_watcher   *closed = outlet->closed;
-	struct vdi_watchers *watchers = outlet->watchers;
+	struct vdi_delivery_worker *worker = arg;
+	struct vd_watcher	   *closed = worker->closed;
+	struct vdi_watchers	   *watchers = worker->watchers;
 
-	outlet->closed = NULL;
+	worker->closed = NULL;
 	call_closed(closed);
 	vdi_lock_acquire(&watchers->lock);
-	watchers->outlet_count--;
+	watchers->worker_count--;
 	vd_actor_wake(watchers->actor);
 	vdi_lock_release(&watchers->lock);
-	vdi_outlet_unref(outlet);
+	vdi_delivery_worker_unref(worker);
 	vdi_watchers_unref(watchers);
 }
 
-/* Shuts an outlet with an actor if it has no watchers, messages or dumps. true: it was shut. */
-static bool shut_if_unused(struct vdi_outlet *outlet)
+/* Shuts a delivery worker with an actor if it has no watchers, messages or dumps. true: it was shut. */
+static bool shut_if_unused(struct vdi_delivery_worker *worker)
 {
-	struct vdi_watchers *watchers = outlet->watchers;
+	struct vdi_watchers *watchers = worker->watchers;
 	bool		     is_unused;
 
-	if (outlet->kind != VDI_OUTLET_ACTOR)
+	if (worker->kind != VDI_DELIVERY_WORKER_ACTOR)
 		return false;
 	vdi_lock_acquire(&watchers->lock);
-	vdi_lock_acquire(&outlet->lock);
-	is_unused = outlet->attached == 0 && outlet->inbox_first == NULL && !outlet->is_shut &&
-		    atomic_load(&outlet->dumps) == NULL;
+	vdi_lock_acquire(&worker->lock);
+	is_unused = worker->attached == 0 && worker->inbox_first == NULL && !worker->is_shut &&
+		    atomic_load(&worker->dumps) == NULL;
 	if (is_unused) {
-		struct vdi_outlet **place = &watchers->outlets;
+		struct vdi_delivery_worker **place = &watchers->workers;
 
-		while (*place != outlet)
+		while (*place != worker)
 			place = &(*place)->next;
-		*place = outlet->next;
-		outlet->is_shut = true;
+		*place = worker->next;
+		worker->is_shut = true;
 	}
-	vdi_lock_release(&outlet->lock);
+	vdi_lock_release(&worker->lock);
 	vdi_lock_release(&watchers->lock);
 	return is_unused;
 }
 
-static void drop_dirty(struct vdi_outlet *outlet)
+static void drop_dirty(struct vdi_delivery_worker *worker)
 {
-	struct vdi_lane *lane;
+	struct vdi_subscription *subscription;
 
-	vdi_lock_acquire(&outlet->lock);
-	lane = outlet->dirty_first;
-	outlet->dirty_first = outlet->dirty_last = NULL;
-	vdi_lock_release(&outlet->lock);
-	while (lane) {
-		struct vdi_lane *next = lane->dirty_next;
+	vdi_lock_acquire(&worker->lock);
+	subscription = worker->dirty_first;
+	worker->dirty_first = worker->dirty_last = NULL;
+	vdi_lock_release(&worker->lock);
+	while (subscription) {
+		struct vdi_subscription *next = subscription->dirty_next;
 
-		vdi_lane_unref(lane);
-		lane = next;
+		vdi_subscription_unref(subscription);
+		subscription = next;
 	}
 }
 
-bool vdi_outlet_run(struct vdi_outlet *outlet)
+bool vdi_delivery_worker_run(struct vdi_delivery_worker *worker)
 {
 	struct vd_watcher *closed;
 
-	run_dirty(outlet);
-	handle_inbox(outlet);
-	vdi_lane_serve_busy(outlet);
-	if (__builtin_expect(atomic_load(&outlet->watchers->is_draining), 0))
-		vdi_lane_end_drained(outlet);
-	if (__builtin_expect(atomic_load_explicit(&outlet->dumps, memory_order_relaxed) != NULL, 0))
-		outlet->watchers->dump(outlet);
-	if (outlet->busy_first == NULL && shut_if_unused(outlet)) {
-		drop_dirty(outlet);
-		vd_actor_close(outlet->actor, after_shut, outlet);
+	run_dirty(worker);
+	handle_inbox(worker);
+	vdi_subscription_serve_busy(worker);
+	if (__builtin_expect(atomic_load(&worker->watchers->is_draining), 0))
+		vdi_subscription_end_drained(worker);
+	if (__builtin_expect(atomic_load_explicit(&worker->dumps, memory_order_relaxed) != NULL, 0))
+		worker->watchers->dump(worker);
+	if (worker->busy_first == NULL && shut_if_unused(worker)) {
+		drop_dirty(worker);
+		vd_actor_close(worker->actor, after_shut, worker);
 		return false;
 	}
-	closed = outlet->closed;
-	outlet->closed = NULL;
+	closed = worker->closed;
+	worker->closed = NULL;
 	call_closed(closed);
-	return outlet->busy_first || vdi_outlet_has_work(outlet);
+	return worker->busy_first || vdi_delivery_worker_has_work(worker);
 }
 
-void vdi_outlet_shut(struct vdi_outlet *outlet)
+void vdi_delivery_worker_shut(struct vdi_delivery_worker *worker)
 {
-	vdi_lock_acquire(&outlet->lock);
-	outlet->is_shut = true;
-	vdi_lock_release(&outlet->lock);
-	drop_dirty(outlet);
+	vdi_lock_acquire(&worker->lock);
+	worker->is_shut = true;
+	vdi_lock_release(&worker->lock);
+	drop_dirty(worker);
 }
 
-bool vdi_outlet_try_run(struct vdi_outlet *outlet, bool *ret_more)
+bool vdi_delivery_worker_try_run(struct vdi_delivery_worker *worker, bool *ret_more)
 {
 	bool is_mine;
 
-	vdi_lock_acquire(&outlet->lock);
-	is_mine = !outlet->is_running;
-	outlet->is_running = true;
-	vdi_lock_release(&outlet->lock);
+	vdi_lock_acquire(&worker->lock);
+	is_mine = !worker->is_running;
+	worker->is_running = true;
+	vdi_lock_release(&worker->lock);
 	if (!is_mine)
 		return false;
-	*ret_more = vdi_outlet_run(outlet);
-	vdi_lock_acquire(&outlet->lock);
-	outlet->is_running = false;
-	vdi_lock_release(&outlet->lock);
+	*ret_more = vdi_delivery_worker_run(worker);
+	vdi_lock_acquire(&worker->lock);
+	worker->is_running = false;
+	vdi_lock_release(&worker->lock);
 	return true;
 }
 
-void vdi_outlet_put(struct vdi_outlet *outlet)
+void vdi_delivery_worker_put(struct vdi_delivery_worker *worker)
 {
-	struct vdi_watchers *watchers = outlet->watchers;
+	struct vdi_watchers *watchers = worker->watchers;
 
 	vdi_lock_acquire(&watchers->lock);
-	outlet->attached--;
+	worker->attached--;
 	vdi_lock_release(&watchers->lock);
-	/* The outlet may be unused now; its own thread checks. */
-	vdi_lock_acquire(&outlet->lock);
-	wake_locked(outlet);
-	vdi_lock_release(&outlet->lock);
-	vdi_outlet_unref(outlet);
+	/* The delivery worker may be unused now; its own thread checks. */
+	vdi_lock_acquire(&worker->lock);
+	wake_locked(worker);
+	vdi_lock_release(&worker->lock);
+	vdi_delivery_worker_unref(worker);
 }

@@ -1,6 +1,6 @@
 /* The ring holds 8 bytes per match, starts with 4 entries at the first match and grows to 128, enough for the
- * matches between two runs of an outlet. A watcher that is further behind evaluates events itself, outside of
- * the lock, one array of events at a time. */
+ * matches between two runs of a delivery worker. A watcher that is further behind evaluates events itself,
+ * outside of the lock, one array of events at a time. */
 #include "watch_group.h"
 
 #include "watch_cache.h"

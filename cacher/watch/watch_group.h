@@ -6,11 +6,11 @@
  * did not match. If the ring has overflowed, the reader evaluates the events of the history itself until its
  * position is in the ring again.
  *
- * A lane is the group's part at one outlet: the caught-up watchers, which have no position of their own, and
- * the lagging ones.
+ * A subscription is the group's part at one delivery worker: the caught-up watchers, which have no position
+ * of their own, and the lagging ones.
  *
- * Most groups have one watcher with unique selectors, so group, first lane, predicate and selectors are one
- * block: the group is placed in the room in front of its predicate.
+ * Most groups have one watcher with unique selectors, so group, first subscription, predicate and selectors
+ * are one block: the group is placed in the room in front of its predicate.
  */
 #ifndef VDI_WATCH_GROUP_H
 #define VDI_WATCH_GROUP_H
@@ -19,8 +19,8 @@
 
 #include "base.h"
 #include "history.h"
-#include "subscription.h"
 #include "predicate.h"
+#include "subscription.h"
 
 struct vdi_watch_cache;
 
@@ -28,7 +28,7 @@ struct vdi_watch_cache;
 #define VDI_GROUP_RING_MAX 128
 
 struct vdi_watch_group {
-	_Atomic uint32_t references; /* one of the index and one of each lane */
+	_Atomic uint32_t references; /* one of the index and one of each subscription */
 
 	/* The watch cache's lock. */
 	uint8_t ring_capacity;
@@ -47,9 +47,9 @@ struct vdi_watch_group {
 	uint64_t  matched_events;
 	uint64_t  matched_bytes;
 
-	/* The first lane; the others follow by its group_next. It belongs to the first outlet that has
-	 * watchers of the group, and is left unused when they are gone. */
-	struct vdi_lane lane;
+	/* The first subscription; the others follow by its group_next. It belongs to the first delivery
+	 * worker that has watchers of the group, and is left unused when they are gone. */
+	struct vdi_subscription subscription;
 	/* The predicate. */
 };
 
@@ -57,8 +57,8 @@ _Static_assert(VDI_GROUP_RING_MAX <= UINT8_MAX && sizeof(struct vdi_watch_group)
 		       sizeof(struct vdi_watch_group) <= VDI_PREDICATE_ROOM_MAX,
 	       "the ring is counted in bytes, and the group has room in front of its predicate");
 _Static_assert(sizeof(struct vdi_watch_group) + sizeof(struct vdi_predicate) <= 224,
-	       "100,000 watchers may have a selector each: group, first lane and predicate are one block of "
-	       "at most 224 bytes and the selectors");
+	       "100,000 watchers may have a selector each: group, first subscription and predicate are one "
+	       "block of at most 224 bytes and the selectors");
 
 static inline struct vdi_predicate *vdi_watch_group_predicate(const struct vdi_watch_group *group)
 {

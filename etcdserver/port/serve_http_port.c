@@ -140,7 +140,7 @@ static vd_status make_stopper(struct vdi_serve_http_port *port)
 {
 	struct vd_actor_options options = { .name = "etcd http", .run = stop, .arg = port };
 
-	return vd_runner_actor_new(vdi_loop_runner(port->loop), &options, &port->stopper);
+	return vd_executor_actor_new(vdi_loop_executor(port->loop), &options, &port->stopper);
 }
 
 vd_status vdi_serve_http_port_new(struct vdi_etcdserver *server, const char *listen,
@@ -173,7 +173,8 @@ vd_status vdi_serve_http_port_new(struct vdi_etcdserver *server, const char *lis
 	}
 	if (port->http)
 		evhttp_free(port->http);
-	vdi_wait_for_actor_close(server->env, port->stopper);
+	if (port->stopper)
+		vd_actor_close(port->stopper, NULL, NULL); /* no thread runs the loop: it ends with it */
 	(void) vdi_loop_free(port->loop);
 	vdi_free(port);
 	return status;

@@ -457,17 +457,17 @@ struct account_facts {
 	bool	 no_password;
 };
 
-static void copy_account(struct vdi_auth *auth, struct vd_bytes name, struct account_facts *facts)
+static void copy_account(struct vdi_auth *auth, struct vd_bytes name, struct account_facts *attributes)
 {
 	const struct vdi_auth_data    *data = vdi_auth_look(auth);
 	const struct vdi_auth_account *account = vdi_auth_data_account(data, name);
 
-	facts->no_password = account && account->no_password;
-	facts->revision = data->revision;
+	attributes->no_password = account && account->no_password;
+	attributes->revision = data->revision;
 	if (account && account->password.size && account->password.size < VDI_AUTH_HASH_SIZE)
-		memcpy(facts->hash, account->password.data, account->password.size + 1);
+		memcpy(attributes->hash, account->password.data, account->password.size + 1);
 	else
-		memcpy(facts->hash, vdi_auth_no_hash(auth), sizeof facts->hash);
+		memcpy(attributes->hash, vdi_auth_no_hash(auth), sizeof attributes->hash);
 	vdi_auth_look_end(auth);
 }
 
@@ -475,15 +475,15 @@ static void copy_account(struct vdi_auth *auth, struct vd_bytes name, struct acc
 static vd_status log_in(struct vdi_auth *auth, const struct request *request, bool *ret_no_password,
 			bool *ret_matches, char token[VDI_AUTH_TOKEN_SIZE])
 {
-	struct account_facts facts;
+	struct account_facts attributes;
 	vd_status	     status = VD_AGAIN;
 
 	for (int attempt = 0; status == VD_AGAIN && attempt < LOGIN_ATTEMPTS; attempt++) {
-		copy_account(auth, request->field[1], &facts);
-		*ret_no_password = facts.no_password;
-		VDI_TRY(vdi_auth_password_matches(request->field[2], facts.hash, ret_matches));
-		status = *ret_matches && !facts.no_password ?
-				 vdi_auth_token_new(auth, request->field[1], facts.revision, token) :
+		copy_account(auth, request->field[1], &attributes);
+		*ret_no_password = attributes.no_password;
+		VDI_TRY(vdi_auth_password_matches(request->field[2], attributes.hash, ret_matches));
+		status = *ret_matches && !attributes.no_password ?
+				 vdi_auth_token_new(auth, request->field[1], attributes.revision, token) :
 				 VD_OK;
 	}
 	return status;
@@ -713,20 +713,20 @@ static void role_get_begin(struct vdi_serve_call *call, struct vd_bytes message)
 }
 
 const struct vdi_serve_method vdi_serve_auth_methods[] = {
-	{ "/etcdserverpb.Auth/AuthEnable", VDI_SERVE_UNARY, enable_begin },
-	{ "/etcdserverpb.Auth/AuthDisable", VDI_SERVE_UNARY, disable_begin },
-	{ "/etcdserverpb.Auth/AuthStatus", VDI_SERVE_UNARY, status_begin },
+	{ "/etcdserverpb.Auth/AuthEnable", VDI_SERVE_UNARY, enable_begin, true },
+	{ "/etcdserverpb.Auth/AuthDisable", VDI_SERVE_UNARY, disable_begin, true },
+	{ "/etcdserverpb.Auth/AuthStatus", VDI_SERVE_UNARY, status_begin, true },
 	{ "/etcdserverpb.Auth/Authenticate", VDI_SERVE_UNARY, authenticate_begin },
 	{ "/etcdserverpb.Auth/UserAdd", VDI_SERVE_UNARY, user_add_begin },
 	{ "/etcdserverpb.Auth/UserGet", VDI_SERVE_UNARY, user_get_begin },
-	{ "/etcdserverpb.Auth/UserList", VDI_SERVE_UNARY, user_list_begin },
+	{ "/etcdserverpb.Auth/UserList", VDI_SERVE_UNARY, user_list_begin, true },
 	{ "/etcdserverpb.Auth/UserDelete", VDI_SERVE_UNARY, user_delete_begin },
 	{ "/etcdserverpb.Auth/UserChangePassword", VDI_SERVE_UNARY, user_change_password_begin },
 	{ "/etcdserverpb.Auth/UserGrantRole", VDI_SERVE_UNARY, user_grant_role_begin },
 	{ "/etcdserverpb.Auth/UserRevokeRole", VDI_SERVE_UNARY, user_revoke_role_begin },
 	{ "/etcdserverpb.Auth/RoleAdd", VDI_SERVE_UNARY, role_add_begin },
 	{ "/etcdserverpb.Auth/RoleGet", VDI_SERVE_UNARY, role_get_begin },
-	{ "/etcdserverpb.Auth/RoleList", VDI_SERVE_UNARY, role_list_begin },
+	{ "/etcdserverpb.Auth/RoleList", VDI_SERVE_UNARY, role_list_begin, true },
 	{ "/etcdserverpb.Auth/RoleDelete", VDI_SERVE_UNARY, role_delete_begin },
 	{ "/etcdserverpb.Auth/RoleGrantPermission", VDI_SERVE_UNARY, role_grant_permission_begin },
 	{ "/etcdserverpb.Auth/RoleRevokePermission", VDI_SERVE_UNARY, role_revoke_permission_begin },

@@ -93,7 +93,7 @@ static bool is_peer_url(struct vd_bytes bytes)
 	char			url[512];
 	bool			fine;
 
-	if (bytes.size == 0 || bytes.size >= sizeof url || memchr(bytes.data, 0, bytes.size))
+	if (bytes.size >= sizeof url || memchr(bytes.data, 0, bytes.size))
 		return false;
 	memcpy(url, bytes.data, bytes.size);
 	url[bytes.size] = 0;
@@ -163,8 +163,8 @@ static void member_promote_begin(struct vdi_serve_call *call, struct vd_bytes me
 }
 
 const struct vdi_serve_method vdi_serve_cluster_methods[] = {
-	{ "/etcdserverpb.Cluster/MemberList", VDI_SERVE_UNARY, member_list_begin },
-	{ "/etcdserverpb.Cluster/MemberAdd", VDI_SERVE_UNARY, member_add_begin },
+	{ "/etcdserverpb.Cluster/MemberList", VDI_SERVE_UNARY, member_list_begin, true },
+	{ "/etcdserverpb.Cluster/MemberAdd", VDI_SERVE_UNARY, member_add_begin, true },
 	{ "/etcdserverpb.Cluster/MemberRemove", VDI_SERVE_UNARY, member_remove_begin },
 	{ "/etcdserverpb.Cluster/MemberUpdate", VDI_SERVE_UNARY, member_update_begin },
 	{ "/etcdserverpb.Cluster/MemberPromote", VDI_SERVE_UNARY, member_promote_begin },

@@ -102,7 +102,7 @@ static const struct vdi_known_hash *find_known(const struct vdi_etcdserver *serv
 	    store.compacted != revision)
 		return NULL;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(hashes->known); i++)
-		if (hashes->known[i].revision == revision && hashes->known[i].compacted < revision)
+		if (hashes->known[i].revision == revision)
 			return &hashes->known[i];
 	return NULL;
 }

@@ -42,7 +42,7 @@ static void range_done(void *arg, vd_status status, const struct vd_range_result
 		status = vdi_serve_range_view_init(&range, result, &view);
 	}
 	if (status == VD_OK) {
-		struct range_answer answer = { call->server, result->revision, &view };
+		struct range_answer answer = { call->server, result->store_revision, &view };
 
 		vdi_serve_reply(call, write_range, &answer);
 		vdi_serve_range_view_fini(&view);

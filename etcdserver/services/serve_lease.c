@@ -357,6 +357,6 @@ const struct vdi_serve_method vdi_serve_lease_methods[] = {
 	{ "/etcdserverpb.Lease/LeaseRevoke", VDI_SERVE_UNARY, revoke_begin },
 	{ "/etcdserverpb.Lease/LeaseKeepAlive", VDI_SERVE_STREAM, keep_alive_begin },
 	{ "/etcdserverpb.Lease/LeaseTimeToLive", VDI_SERVE_UNARY, time_to_live_begin },
-	{ "/etcdserverpb.Lease/LeaseLeases", VDI_SERVE_UNARY, leases_begin },
+	{ "/etcdserverpb.Lease/LeaseLeases", VDI_SERVE_UNARY, leases_begin, true },
 	{ 0 },
 };

@@ -304,12 +304,12 @@ static void downgrade_begin(struct vdi_serve_call *call, struct vd_bytes message
 }
 
 const struct vdi_serve_method vdi_serve_maintenance_methods[] = {
-	{ "/etcdserverpb.Maintenance/Status", VDI_SERVE_UNARY, status_begin },
+	{ "/etcdserverpb.Maintenance/Status", VDI_SERVE_UNARY, status_begin, true },
 	{ "/etcdserverpb.Maintenance/Alarm", VDI_SERVE_UNARY, alarm_begin },
-	{ "/etcdserverpb.Maintenance/HashKV", VDI_SERVE_UNARY, vdi_serve_hash_kv_begin },
-	{ "/etcdserverpb.Maintenance/Hash", VDI_SERVE_UNARY, vdi_serve_hash_begin },
-	{ "/etcdserverpb.Maintenance/Defragment", VDI_SERVE_UNARY, defragment_begin },
-	{ "/etcdserverpb.Maintenance/Snapshot", VDI_SERVE_UNARY, vdi_serve_snapshot_begin },
+	{ "/etcdserverpb.Maintenance/HashKV", VDI_SERVE_UNARY, vdi_serve_hash_kv_begin, true },
+	{ "/etcdserverpb.Maintenance/Hash", VDI_SERVE_UNARY, vdi_serve_hash_begin, true },
+	{ "/etcdserverpb.Maintenance/Defragment", VDI_SERVE_UNARY, defragment_begin, true },
+	{ "/etcdserverpb.Maintenance/Snapshot", VDI_SERVE_UNARY, vdi_serve_snapshot_begin, true },
 	{ "/etcdserverpb.Maintenance/MoveLeader", VDI_SERVE_UNARY, move_leader_begin },
 	{ "/etcdserverpb.Maintenance/Downgrade", VDI_SERVE_UNARY, downgrade_begin },
 	{ 0 },

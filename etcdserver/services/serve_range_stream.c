@@ -118,7 +118,7 @@ static vd_status keep_sorted(struct range_stream *stream, const struct vd_range_
 	stream->sorted = vdi_alloc((view.kv_count + 1) * sizeof view.kvs[0]);
 	for (size_t i = 0; stream->sorted && i < view.kv_count; i++)
 		stream->sorted[stream->sorted_count++] = vd_kv_ref(view.kvs[i]);
-	stream->header_revision = result->revision;
+	stream->header_revision = result->store_revision;
 	stream->sorted_more = view.more;
 	stream->sorted_total = view.count;
 	vdi_serve_range_view_fini(&view);
@@ -170,9 +170,9 @@ static void chunk_done(void *arg, vd_status status, const struct vd_range_result
 		status = vdi_serve_range_view_init(&stream->range, result, &chunk.view);
 	if (status == VD_OK) {
 		if (stream->header_revision == 0) {
-			stream->header_revision = result->revision;
+			stream->header_revision = result->store_revision;
 			if (stream->range.revision <= 0)
-				stream->range.revision = result->revision;
+				stream->range.revision = result->store_revision;
 		}
 		status = finish_chunk(&chunk);
 		if (status == VD_OK)

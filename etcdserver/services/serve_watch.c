@@ -125,8 +125,7 @@ static void tick(struct vdi_watch_stream *stream)
 /* ---- The actor ---- */
 
 struct news {
-	struct vdi_rpc_message message;
-	bool		       has_message;
+	struct vdi_rpc_message message; /* zero: none */
 	bool		       is_ended;
 	bool		       is_stopping;
 	bool		       is_revoked;
@@ -146,7 +145,6 @@ static void take_news(struct vdi_watch_stream *stream, struct news *news)
 	stream->was_writable = false;
 	if (!stream->is_blocked && stream->control == NULL && stream->has_inbox) {
 		news->message = stream->inbox;
-		news->has_message = true;
 		stream->has_inbox = false;
 		stream->inbox = (struct vdi_rpc_message) { 0 };
 	}
@@ -185,8 +183,6 @@ static void tear_down(struct vdi_watch_stream *stream)
 
 static void handle_inbox(struct vdi_watch_stream *stream, struct news *news)
 {
-	if (!news->has_message)
-		return;
 	/* A half-closed client still receives, as in etcd, but sends nothing. */
 	if (news->message.bytes.data) {
 		stream->wants_message = true;

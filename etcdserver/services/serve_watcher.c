@@ -206,8 +206,6 @@ static void send_events(struct vdi_serve_watcher *watcher, const struct vd_store
 	/* Skip events of the first revision that were sent before the watch was suspended. */
 	if (watcher->resume_skip && events->kv->mod_rev == watcher->resume_revision)
 		next += VDI_MIN(watcher->resume_skip, batch->event_count);
-	else
-		watcher->resume_skip = 0;
 	while (next < end && !watcher->stream->is_finished) {
 		size_t count = piece_count(watcher, next, (size_t) (end - next), &is_fragment);
 

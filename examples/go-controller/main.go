@@ -39,7 +39,7 @@ import (
 const (
 	namespace = "default"
 	result    = "pods-per-node"
-	marker    = "end-of-the-rehearsal"
+	marker    = "end-of-the-simulation"
 	// Nothing is measured by it: it ends a run that hangs.
 	hang = 5 * time.Minute
 )
@@ -236,7 +236,7 @@ func putMarker(ctx context.Context, client kubernetes.Interface) error {
 }
 
 // "" when the controller was right, else what was wrong.
-func rehearse(options options, seed int, fixed bool) (string, error) {
+func simulate(options options, seed int, fixed bool) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
 	defer cancel()
 	world, err := start(options.vedette, options.log, seed, options.speed, options.faults)
@@ -321,7 +321,7 @@ func search(options options, fixed, stop bool) (runs int, found string, err erro
 				if done {
 					return
 				}
-				wrong, failure := rehearse(options, seed, fixed)
+				wrong, failure := simulate(options, seed, fixed)
 				lock.Lock()
 				runs++
 				if failure != nil && err == nil {

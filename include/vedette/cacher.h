@@ -219,8 +219,8 @@ struct vd_change {
 };
 
 /* Reads changes from the history; never blocks. The caller owns *ret_changes and frees it. Errors:
- * VD_EXPIRED (the history does not reach back to `after`), VD_TOO_LARGE_REVISION (`until` is in the
- * future), VD_NOT_READY, VD_BAD_REQUEST, VD_NOMEM. */
+ * VD_EXPIRED (the history does not reach back to `after` or `until`), VD_TOO_LARGE_REVISION (`until` is in
+ * the future), VD_NOT_READY, VD_BAD_REQUEST, VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_cacher_changes(struct vd_cacher		       *cacher,
 					       const struct vd_changes_options *options,
 					       struct vd_changes **ret_changes, struct vd_error *reterr);

@@ -28,7 +28,7 @@ struct vd_pair {
 
 /* Result of an inspection. Slices point into the value or into the codec's scratch memory. After VD_OK the
  * caller returns that memory with vd_codec_release. */
-struct vd_object_facts {
+struct vd_object_attributes {
 	struct vd_bytes	      name;
 	struct vd_bytes	      namespace_name; /* empty: cluster-scoped */
 	struct vd_bytes	      uid;
@@ -56,9 +56,9 @@ struct vd_codec_ops {
 	/* Inspects value. Called on any thread, on several at once. Errors: VD_UNDECODABLE with an
 	 * explanation, VD_NOMEM. */
 	vd_status (*inspect)(const struct vd_codec *codec, struct vd_bytes value,
-			     struct vd_object_facts *ret_facts, struct vd_error *reterr);
-	/* Frees the scratch memory of facts. NULL: the codec never allocates any. */
-	void (*release)(const struct vd_codec *codec, struct vd_object_facts *facts);
+			     struct vd_object_attributes *ret_attributes, struct vd_error *reterr);
+	/* Frees the scratch memory of the attributes. NULL: the codec never allocates any. */
+	void (*release)(const struct vd_codec *codec, struct vd_object_attributes *attributes);
 	void (*free)(struct vd_codec *codec);
 	/* Translates a value that is stored in another encoding, or needs additions when it is read, into
 	 * one that inspect understands. *ret_kv: a new record of key and the translated value, owned by
@@ -76,11 +76,11 @@ struct vd_codec {
 	size_t		   field_count;
 };
 
-/* Frees the scratch memory of facts. May be called from any thread. */
-static inline void vd_codec_release(const struct vd_codec *codec, struct vd_object_facts *facts)
+/* Frees the scratch memory of the attributes. May be called from any thread. */
+static inline void vd_codec_release(const struct vd_codec *codec, struct vd_object_attributes *attributes)
 {
 	if (codec->ops->release)
-		codec->ops->release(codec, facts);
+		codec->ops->release(codec, attributes);
 }
 
 /* A declared field: the string, number or boolean at json_path (such as ".spec.nodeName"), otherwise

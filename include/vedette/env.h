@@ -14,7 +14,7 @@
  * Therefore they return VD_INVALID_ARGUMENT, with an explanation, inside the handler of an actor and
  * inside callbacks that run on such a thread; a call without a reterr logs the explanation. Blocking calls
  * that return no status, such as vd_cacher_close_wait, abort the program instead. Handlers of blocking
- * actors are exempt. Handlers that run on an embedder's own runner are not detected.
+ * actors are exempt. Handlers that run on an embedder's own executor are not detected.
  */
 #ifndef VEDETTE_ENV_H
 #define VEDETTE_ENV_H
@@ -72,23 +72,23 @@ struct vd_actor;
 
 struct vd_actor_options {
 	const char *name;	/* borrowed for the life of the process: a string literal */
-	void (*run)(void *arg); /* handler; see struct vd_runner_ops */
+	void (*run)(void *arg); /* handler; see struct vd_executor_ops */
 	void *arg;
 	/* The handler blocks, in system calls (fdatasync) or in calls named _wait; it gets a thread of its
 	 * own. */
 	bool blocking;
 };
 
-/* Interface of a runner: a thread pool, an event loop, or the simulator. An embedder may implement its
+/* Interface of an executor: a thread pool, an event loop, or the simulator. An embedder may implement its
  * own.
  *
- * The runner calls run after each wake and when the timer is due, and never twice at the same time for one
+ * The executor calls run after each wake and when the timer is due, and never twice at the same time for one
  * actor. Memory effects before vd_actor_wake() are visible to the run that follows. Wakes coalesce:
  * several wakes before a run cause one run. A handler never waits; it does a bounded amount of work and
- * wakes its own actor if work is left. The runner chooses the thread; it can be an event-loop thread that
+ * wakes its own actor if work is left. The executor chooses the thread; it can be an event-loop thread that
  * also reads from sockets, which a waiting handler would stall. */
-struct vd_runner_ops {
-	vd_status (*actor_new)(void *runner, const struct vd_actor_options *options,
+struct vd_executor_ops {
+	vd_status (*actor_new)(void *executor, const struct vd_actor_options *options,
 			       struct vd_actor **ret_actor);
 	void (*actor_wake)(struct vd_actor *actor);
 	void (*actor_set_timer)(struct vd_actor *actor, vd_mono due);
@@ -97,22 +97,22 @@ struct vd_runner_ops {
 
 /* First member of every actor implementation. */
 struct vd_actor {
-	const struct vd_runner_ops *ops;
+	const struct vd_executor_ops *ops;
 };
 
-struct vd_runner {
-	const struct vd_runner_ops *ops;
-	void			   *runner; /* passed to actor_new */
+struct vd_executor {
+	const struct vd_executor_ops *ops;
+	void			     *executor; /* passed to actor_new */
 };
 
-/* Creates an actor on the env's runner. Its handler does not run before the first wake or timer. Errors:
+/* Creates an actor on the env's executor. Its handler does not run before the first wake or timer. Errors:
  * VD_NOMEM, VD_FULL, VD_CLOSED. */
 VD_API VD_MUST_USE vd_status vd_actor_new(const struct vd_env *env, const struct vd_actor_options *options,
 					  struct vd_actor **ret_actor);
-/* Creates an actor on the given runner, such as an event loop. Errors as for vd_actor_new. */
-VD_API VD_MUST_USE vd_status vd_runner_actor_new(const struct vd_runner	       *runner,
-						 const struct vd_actor_options *options,
-						 struct vd_actor	      **ret_actor);
+/* Creates an actor on the given executor, such as an event loop. Errors as for vd_actor_new. */
+VD_API VD_MUST_USE vd_status vd_executor_actor_new(const struct vd_executor	 *executor,
+						   const struct vd_actor_options *options,
+						   struct vd_actor		**ret_actor);
 /* Schedules a run of the handler. May be called from any thread, including the handler, and while locks
  * are held. Never blocks; never runs the handler inside the call. Must not be called after vd_actor_close.
  * If the handler closes its own actor because of a flag, other threads must set the flag and wake the
@@ -123,7 +123,7 @@ VD_API void vd_actor_wake(struct vd_actor *actor);
  * it compares its own deadlines with the clock. */
 VD_API void vd_actor_set_timer(struct vd_actor *actor, vd_mono due);
 /* Closes the actor: no further run starts. done (may be NULL) is called exactly once, on a thread of the
- * runner and never inside the handler, when no run is in progress and the actor's memory is freed. After
+ * executor and never inside the handler, when no run is in progress and the actor's memory is freed. After
  * this call only done may use the arg of the actor. May be called from the handler itself. If actor is
  * NULL, done is called before this function returns. */
 VD_API void vd_actor_close(struct vd_actor *actor, void (*done)(void *arg), void *arg);

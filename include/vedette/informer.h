@@ -52,9 +52,9 @@ struct vd_informer_options {
 	struct vd_bytes namespace_name; /* empty: all namespaces */
 	struct vd_bytes label_selector;
 	struct vd_bytes field_selector;
-	/* Runner that calls the handlers; must outlive the informer. NULL: the env's. vd_poller_runner()
+	/* Executor that calls the handlers; must outlive the informer. NULL: the env's. vd_poller_executor()
 	 * of a poller: the embedder's own event loop. */
-	const struct vd_runner	       *runner;
+	const struct vd_executor       *executor;
 	const struct vd_informer_index *indexes;
 	size_t				index_count;
 };

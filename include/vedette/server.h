@@ -5,7 +5,7 @@
  * own the connections. Functions may be called from any thread, except from an actor's handler; those that
  * block say so.
  *
- *   vd_server_new -> vd_server_start -> ... -> [vd_server_unready ->] vd_server_drain -> vd_server_free
+ *   vd_server_new -> vd_server_start -> ... -> [vd_server_mark_unready ->] vd_server_drain -> vd_server_free
  */
 #ifndef VEDETTE_SERVER_H
 #define VEDETTE_SERVER_H
@@ -94,7 +94,7 @@ struct vd_server_options {
 	 * namespaces. For a kube-controller-manager that uses this server, and for stores with other
 	 * writers. Implied by read_only. */
 	bool no_garbage_collector;
-	/* allow an address that is not loopback without authentication: all clients may do everything */
+	/* allow addresses other than loopback without authentication: all clients may do everything */
 	bool insecure_no_auth;
 	/* file to which audit.k8s.io/v1 Events are appended; "-": standard output; NULL: none */
 	const char *audit_path;
@@ -144,7 +144,7 @@ VD_API VD_MUST_USE vd_status vd_server_reload(struct vd_server *server, struct v
 VD_API VD_MUST_USE vd_status vd_server_ping(struct vd_server *server, vd_dur timeout);
 /* Makes /readyz report the shutdown and changes nothing else, so that load balancers choose another server
  * before the connections are closed. */
-VD_API void vd_server_unready(struct vd_server *server);
+VD_API void vd_server_mark_unready(struct vd_server *server);
 /* Stops accepting connections, ends watches cleanly and lets requests finish. Blocks until all connections
  * are closed, at most for timeout. VD_TIMEOUT: some are left; vd_server_free closes them. */
 VD_API vd_status vd_server_drain(struct vd_server *server, vd_dur timeout);

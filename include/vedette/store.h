@@ -87,7 +87,7 @@ struct vd_range_request {
 };
 
 struct vd_range_result {
-	vd_rev revision; /* current revision of the store, even if the request named an older one */
+	vd_rev store_revision; /* current revision of the store, even if the request named an older one */
 	/* in key order; borrowed for the callback: take references to keep records */
 	struct vd_kv **kvs;
 	size_t	       kv_count;
@@ -295,12 +295,16 @@ struct vd_store_stream_request {
 	void *ready_arg;
 };
 
-/* range: records in key order, borrowed until the next call for this stream. range.revision: the revision
- * that was read, the same in every part. range.more: the limit cut the range (set in the last part). A
- * part may be empty. */
+/* A part may be empty. */
 struct vd_store_part {
-	struct vd_range_result range;
-	bool		       last;
+	/* in key order; borrowed until the next call for this stream */
+	struct vd_kv **kvs;
+	size_t	       kv_count;
+	/* number of keys in the interval, regardless of limit; may be 0 before the last part */
+	int64_t count;
+	bool	more; /* the limit cut the range; set in the last part only */
+	bool	last;
+	vd_rev	read_revision; /* revision that was read, the same in every part */
 };
 
 /* ---- The store ---- */
@@ -336,7 +340,7 @@ struct vd_store_ops {
 	vd_status (*stream_next)(struct vd_store_stream *stream, struct vd_store_part *ret_part,
 				 struct vd_error *reterr);
 	void (*stream_close)(struct vd_store_stream *stream);
-	void (*shut)(struct vd_store *store);
+	void (*shutdown)(struct vd_store *store);
 	/* Writes the store's state as JSON members, such as ",\"a\":1", for people. */
 	void (*dump)(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg);
 	vd_status (*lease_list)(struct vd_store *store, vd_lease_list_fn done, void *arg);
@@ -428,7 +432,7 @@ VD_API VD_MUST_USE vd_status vd_store_status_get(struct vd_store *store, struct 
 /* Begins the shutdown of a remote store: refuses new calls with VD_CLOSED, gives up outstanding ones (they
  * answer VD_CLOSED or their result), and ends watches. The store stays valid, so that its users can be
  * closed without waiting for an unreachable peer. A store without a peer ignores this call. */
-VD_API void vd_store_shut(struct vd_store *store);
+VD_API void vd_store_shutdown(struct vd_store *store);
 /* Writes the state of the store and its peers as members of a JSON object: calls write on this thread,
  * with a comma before each member; calls nothing if the store has no such state. */
 VD_API void vd_store_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg);

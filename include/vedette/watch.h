@@ -85,10 +85,10 @@ struct vd_watch_sink {
 	 * before. The receiver must still call vd_watcher_close. */
 	void (*ended)(void *arg, vd_status reason);
 	void *arg;
-	/* Runner whose thread calls the sink. NULL: the cacher's own dispatching actor, which costs least;
+	/* Executor whose thread calls the sink. NULL: the cacher's own dispatching actor, which costs least;
 	 * deliver must then be quick, because it delays all other watchers. Otherwise, such as for the
-	 * event loop of a connection, all watchers of one cacher on the same runner share one actor. */
-	const struct vd_runner *runner;
+	 * event loop of a connection, all watchers of one cacher on the same executor share one actor. */
+	const struct vd_executor *executor;
 };
 
 struct vd_watcher;

@@ -2,7 +2,8 @@
  *
  * Appending returns no error. The first failure (out of memory, limit exceeded) sticks: the content stays as
  * before the failed append, later appends do nothing, and the caller checks vdi_buffer_status() once at the
- * end. One owner; not thread-safe.
+ * end. One owner; not thread-safe. Responses of the API server are built with struct vdi_out (out.h), which
+ * has no limit and Go's JSON escapes.
  */
 #ifndef VDI_BUFFER_H
 #define VDI_BUFFER_H

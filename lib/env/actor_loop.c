@@ -56,7 +56,7 @@ struct vdi_loop {
 	struct event_base   *base;
 	int		     event_fd;
 	int		     timer_fd;
-	struct vd_runner     runner;
+	struct vd_executor   executor;
 	_Atomic int64_t	     actors_open;
 
 	/* Loop thread only. */
@@ -190,17 +190,17 @@ static void loop_actor_close(struct vd_actor *base, void (*done)(void *arg), voi
 		enqueue(actor);
 }
 
-static vd_status loop_actor_new(void *runner, const struct vd_actor_options *options,
+static vd_status loop_actor_new(void *executor, const struct vd_actor_options *options,
 				struct vd_actor **ret_actor)
 {
-	static const struct vd_runner_ops ops = { loop_actor_new, loop_actor_wake, loop_actor_set_timer,
-						  loop_actor_close };
-	struct vdi_loop			 *loop = runner;
-	struct loop_actor		 *actor;
+	static const struct vd_executor_ops ops = { loop_actor_new, loop_actor_wake, loop_actor_set_timer,
+						    loop_actor_close };
+	struct vdi_loop			   *loop = executor;
+	struct loop_actor		   *actor;
 
-	/* A loop must not block, so blocking actors run on the env's runner. */
+	/* A loop must not block, so blocking actors run on the env's executor. */
 	if (options->blocking)
-		return vd_runner_actor_new(vdi_env_runner(loop->env), options, ret_actor);
+		return vd_executor_actor_new(vdi_env_executor(loop->env), options, ret_actor);
 	actor = VDI_NEW(struct loop_actor);
 	if (actor == NULL)
 		return VD_NOMEM;
@@ -430,9 +430,9 @@ static void free_loop(struct vdi_loop *loop)
 
 vd_status vdi_loop_new(const struct vd_env *env, struct vdi_loop **ret_loop)
 {
-	static const struct vd_runner_ops ops = { loop_actor_new, loop_actor_wake, loop_actor_set_timer,
-						  loop_actor_close };
-	struct vdi_loop			 *loop;
+	static const struct vd_executor_ops ops = { loop_actor_new, loop_actor_wake, loop_actor_set_timer,
+						    loop_actor_close };
+	struct vdi_loop			   *loop;
 
 	VDI_CHECK(vdi_env_sim(env) == NULL);
 	loop = VDI_NEW(struct vdi_loop);
@@ -440,7 +440,7 @@ vd_status vdi_loop_new(const struct vd_env *env, struct vdi_loop **ret_loop)
 		return VD_NOMEM;
 	loop->env = env;
 	loop->timer_fd_due = VD_NEVER;
-	loop->runner = (struct vd_runner) { &ops, loop };
+	loop->executor = (struct vd_executor) { &ops, loop };
 	vdi_lock_init(&loop->lock, VDI_LOCK_LOOP);
 	loop->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -548,9 +548,9 @@ struct event_base *vdi_loop_base(struct vdi_loop *loop)
 	return loop->base;
 }
 
-const struct vd_runner *vdi_loop_runner(const struct vdi_loop *loop)
+const struct vd_executor *vdi_loop_executor(const struct vdi_loop *loop)
 {
-	return &loop->runner;
+	return &loop->executor;
 }
 
 bool vdi_loop_is_current(const struct vdi_loop *loop)

@@ -6,7 +6,7 @@
  * some ten microseconds; libevent's own timers use a coarse clock and may be 8 ms late. The event_base has no
  * locks: only the loop's thread may use it once the loop runs.
  *
- *   vdi_loop_new -> (events on vdi_loop_base, actors on vdi_loop_runner)
+ *   vdi_loop_new -> (events on vdi_loop_base, actors on vdi_loop_executor)
  *     -> vdi_loop_run or vdi_loop_start_thread -> vdi_loop_stop -> vdi_loop_free
  */
 #ifndef VDI_ACTOR_LOOP_H
@@ -34,8 +34,8 @@ void vdi_loop_stop(struct vdi_loop *loop);
  * thread. NULL is allowed; returns NULL. */
 struct vdi_loop *vdi_loop_free(struct vdi_loop *loop);
 
-struct event_base      *vdi_loop_base(struct vdi_loop *loop);
-const struct vd_runner *vdi_loop_runner(const struct vdi_loop *loop);
+struct event_base	 *vdi_loop_base(struct vdi_loop *loop);
+const struct vd_executor *vdi_loop_executor(const struct vdi_loop *loop);
 /* The longest iteration so far: from the first callback after the loop waited to the last one before it waits
  * again. */
 struct vdi_loop_iteration {

@@ -38,7 +38,7 @@ struct vd_poller {
 	int		     poll_fd;
 	int		     event_fd;
 	int		     timer_fd;
-	struct vd_runner     runner;
+	struct vd_executor   executor;
 	_Atomic int64_t	     actors_open;
 	/* thread that ran the poller last; until then the thread that created it */
 	_Atomic(const char *) served_by;
@@ -155,21 +155,21 @@ static void poll_actor_close(struct vd_actor *base, void (*done)(void *arg), voi
 		enqueue(actor);
 }
 
-static vd_status poll_actor_new(void *runner, const struct vd_actor_options *options,
+static vd_status poll_actor_new(void *executor, const struct vd_actor_options *options,
 				struct vd_actor **ret_actor);
 
-static const struct vd_runner_ops poll_ops = { poll_actor_new, poll_actor_wake, poll_actor_set_timer,
-					       poll_actor_close };
+static const struct vd_executor_ops poll_ops = { poll_actor_new, poll_actor_wake, poll_actor_set_timer,
+						 poll_actor_close };
 
-static vd_status poll_actor_new(void *runner, const struct vd_actor_options *options,
+static vd_status poll_actor_new(void *executor, const struct vd_actor_options *options,
 				struct vd_actor **ret_actor)
 {
-	struct vd_poller  *poller = runner;
+	struct vd_poller  *poller = executor;
 	struct poll_actor *actor;
 
 	/* Blocking actors must not run on the caller's thread. */
 	if (options->blocking)
-		return vd_runner_actor_new(vdi_env_runner(poller->env), options, ret_actor);
+		return vd_executor_actor_new(vdi_env_executor(poller->env), options, ret_actor);
 	actor = VDI_NEW(struct poll_actor);
 	if (actor == NULL)
 		return VD_NOMEM;
@@ -289,7 +289,7 @@ vd_status vd_poller_new(const struct vd_env *env, struct vd_poller **ret_poller)
 	if (poller == NULL)
 		return VD_NOMEM;
 	poller->env = env;
-	poller->runner = (struct vd_runner) { &poll_ops, poller };
+	poller->executor = (struct vd_executor) { &poll_ops, poller };
 	atomic_init(&poller->served_by, &this_thread);
 	poller->usage = (struct vdi_usage) { .kind = "poller", .closed_by = "vd_poller_free", .env = env };
 	poller->timer_fd_due = VD_NEVER;
@@ -306,10 +306,10 @@ vd_status vd_poller_new(const struct vd_env *env, struct vd_poller **ret_poller)
 	return VD_OK;
 }
 
-bool vdi_poller_serves_here(const struct vd_runner *runner)
+bool vdi_poller_serves_here(const struct vd_executor *executor)
 {
-	return runner && runner->ops == &poll_ops &&
-	       atomic_load(&((struct vd_poller *) runner->runner)->served_by) == &this_thread;
+	return executor && executor->ops == &poll_ops &&
+	       atomic_load(&((struct vd_poller *) executor->executor)->served_by) == &this_thread;
 }
 
 int vd_poller_fd(const struct vd_poller *poller)
@@ -317,9 +317,9 @@ int vd_poller_fd(const struct vd_poller *poller)
 	return poller->poll_fd;
 }
 
-const struct vd_runner *vd_poller_runner(const struct vd_poller *poller)
+const struct vd_executor *vd_poller_executor(const struct vd_poller *poller)
 {
-	return &poller->runner;
+	return &poller->executor;
 }
 
 struct vd_poller *vd_poller_free(struct vd_poller *poller)

@@ -1,4 +1,4 @@
-/* The state word of an actor, common to all runners: idle, woken, running, closing.
+/* The state word of an actor, common to all executors: idle, woken, running, closing.
  *
  * An actor is in at most one run queue. It is queued exactly while WOKEN is set and RUNNING is not; the
  * thread that makes this true queues it. Setting WOKEN has release order and starting a run has acquire

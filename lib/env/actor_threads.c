@@ -416,13 +416,13 @@ static void pool_actor_close(struct vd_actor *base, void (*done)(void *arg), voi
 static vd_status blocking_actor_new(struct pool *pool, const struct vd_actor_options *options,
 				    struct vd_actor **ret_actor);
 
-static vd_status pool_actor_new(void *runner, const struct vd_actor_options *options,
+static vd_status pool_actor_new(void *executor, const struct vd_actor_options *options,
 				struct vd_actor **ret_actor)
 {
-	static const struct vd_runner_ops ops = { pool_actor_new, pool_actor_wake, pool_actor_set_timer,
-						  pool_actor_close };
-	struct pool			 *pool = runner;
-	struct pool_actor		 *actor;
+	static const struct vd_executor_ops ops = { pool_actor_new, pool_actor_wake, pool_actor_set_timer,
+						    pool_actor_close };
+	struct pool			   *pool = executor;
+	struct pool_actor		   *actor;
 
 	if (options->blocking)
 		return blocking_actor_new(pool, options, ret_actor);
@@ -545,11 +545,11 @@ static void reap_blocking(struct pool *pool, bool all)
 static vd_status blocking_actor_new(struct pool *pool, const struct vd_actor_options *options,
 				    struct vd_actor **ret_actor)
 {
-	static const struct vd_runner_ops ops = { pool_actor_new, blocking_actor_wake,
-						  blocking_actor_set_timer, blocking_actor_close };
-	struct blocking_actor		 *actor = VDI_NEW(struct blocking_actor);
-	struct blocking_thread		 *thread = VDI_NEW(struct blocking_thread);
-	vd_status			  status;
+	static const struct vd_executor_ops ops = { pool_actor_new, blocking_actor_wake,
+						    blocking_actor_set_timer, blocking_actor_close };
+	struct blocking_actor		   *actor = VDI_NEW(struct blocking_actor);
+	struct blocking_thread		   *thread = VDI_NEW(struct blocking_thread);
+	vd_status			    status;
 
 	reap_blocking(pool, false);
 	if (actor == NULL || thread == NULL) {
@@ -606,11 +606,11 @@ static void stop(struct pool *pool, unsigned started)
 	vdi_free(pool);
 }
 
-vd_status vdi_actor_threads_new(unsigned threads, struct vd_runner *ret_runner)
+vd_status vdi_actor_threads_new(unsigned threads, struct vd_executor *ret_executor)
 {
-	static const struct vd_runner_ops ops = { pool_actor_new, pool_actor_wake, pool_actor_set_timer,
-						  pool_actor_close };
-	struct pool			 *pool;
+	static const struct vd_executor_ops ops = { pool_actor_new, pool_actor_wake, pool_actor_set_timer,
+						    pool_actor_close };
+	struct pool			   *pool;
 
 	VDI_CHECK(threads > 0);
 	pool = vdi_calloc(1, sizeof *pool + threads * sizeof pool->workers[0]);
@@ -632,13 +632,13 @@ vd_status vdi_actor_threads_new(unsigned threads, struct vd_runner *ret_runner)
 			return status;
 		}
 	}
-	*ret_runner = (struct vd_runner) { &ops, pool };
+	*ret_executor = (struct vd_executor) { &ops, pool };
 	return VD_OK;
 }
 
-void vdi_actor_threads_free(void *runner)
+void vdi_actor_threads_free(void *executor)
 {
-	struct pool *pool = runner;
+	struct pool *pool = executor;
 
 	if (atomic_load(&pool->actors_open))
 		vdi_misuse("vd_env_free: %lld actors are still open; close them with vd_actor_close",

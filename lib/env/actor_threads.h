@@ -1,4 +1,4 @@
-/* Actors on a pool of threads, the runner of vd_env_new_threads().
+/* Actors on a pool of threads, the executor of vd_env_new_threads().
  *
  * Ordinary actors share the pool's threads; a `blocking` actor gets a thread of its own. Idle threads sleep:
  * one of them until the next timer is due, the others until they are signalled, so an idle process uses no
@@ -10,10 +10,10 @@
 #include "base.h"
 
 /* Starts the threads. VD_NOMEM. VD_FULL: the operating system refuses a thread. */
-VDI_MUST_USE vd_status vdi_actor_threads_new(unsigned threads, struct vd_runner *ret_runner);
-/* Frees the pool; runner is ret_runner->runner. All actors must have been closed (checked); waits for their
- * remaining runs and done callbacks. Not from an actor. */
-void vdi_actor_threads_free(void *runner);
+VDI_MUST_USE vd_status vdi_actor_threads_new(unsigned threads, struct vd_executor *ret_executor);
+/* Frees the pool; executor is ret_executor->executor. All actors must have been closed (checked); waits for
+ * their remaining runs and done callbacks. Not from an actor. */
+void vdi_actor_threads_free(void *executor);
 
 /* Defers this thread's wake-ups of pool threads until vdi_actor_calls_release, so that a thread that wakes
  * actors under a lock does not make their handlers block on that lock. Calls nest. Keep the time short, and

@@ -29,14 +29,14 @@ struct batch {
 	uint64_t	  lines;
 };
 
-struct vdi_line_log {
+struct vdi_async_log {
 	/* Fixed at creation. */
-	const struct vd_env	   *env;
-	struct vdi_line_log_options options;
-	char			   *path;
-	struct vd_actor		   *actor;
-	struct vdi_log_limit	    full_said;
-	size_t			    batch_size;
+	const struct vd_env	    *env;
+	struct vdi_async_log_options options;
+	char			    *path;
+	struct vd_actor		    *actor;
+	struct vdi_log_limit	     full_said;
+	size_t			     batch_size;
 
 	/* Actor only. */
 	int	     fd;
@@ -55,13 +55,13 @@ struct vdi_line_log {
 	bool		     is_writing;
 };
 
-static bool is_stdout(const struct vdi_line_log *log)
+static bool is_stdout(const struct vdi_async_log *log)
 {
 	return strcmp(log->path, "-") == 0;
 }
 
 /* Narrows the mode of an existing file, which logrotate or an older version may have created. */
-static void narrow(const struct vdi_line_log *log, int fd, mode_t mode)
+static void narrow(const struct vdi_async_log *log, int fd, mode_t mode)
 {
 	if ((mode & 077) == 0)
 		return;
@@ -77,35 +77,36 @@ static void narrow(const struct vdi_line_log *log, int fd, mode_t mode)
 }
 
 /* Opens without blocking: opening a FIFO that has no reader would block for ever. */
-static int open_file(struct vdi_line_log *log)
+static int open_file(struct vdi_async_log *log)
 {
-	struct stat facts;
+	struct stat attributes;
 	int	    fd, flags;
 
 	if (is_stdout(log)) {
 		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-		log->is_file = fd >= 0 && fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
+		log->is_file = fd >= 0 && fstat(fd, &attributes) == 0 && S_ISREG(attributes.st_mode);
 		return fd;
 	}
 	fd = open(log->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
 	flags = fd >= 0 ? fcntl(fd, F_GETFL) : -1;
 	if (flags >= 0)
 		(void) fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-	log->is_file = fd >= 0 && fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
+	log->is_file = fd >= 0 && fstat(fd, &attributes) == 0 && S_ISREG(attributes.st_mode);
 	if (log->is_file)
-		narrow(log, fd, facts.st_mode);
+		narrow(log, fd, attributes.st_mode);
 	return fd;
 }
 
 /* ---- Writing ---- */
 
 /* Removes a partial line at the end of the file. */
-static void cut_torn_line(const struct vdi_line_log *log, size_t torn)
+static void cut_torn_line(const struct vdi_async_log *log, size_t torn)
 {
-	struct stat facts;
+	struct stat attributes;
 
-	if (torn && fstat(log->fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size >= (off_t) torn)
-		(void) !ftruncate(log->fd, facts.st_size - (off_t) torn);
+	if (torn && fstat(log->fd, &attributes) == 0 && S_ISREG(attributes.st_mode) &&
+	    attributes.st_size >= (off_t) torn)
+		(void) !ftruncate(log->fd, attributes.st_size - (off_t) torn);
 }
 
 static uint64_t count_lines(const char *text, size_t size, size_t *ret_tail)
@@ -121,7 +122,7 @@ static uint64_t count_lines(const char *text, size_t size, size_t *ret_tail)
 	return count;
 }
 
-static void note_failure(struct vdi_line_log *log, int error, uint64_t lines)
+static void note_failure(struct vdi_async_log *log, int error, uint64_t lines)
 {
 	vdi_metric_add(log->options.lost, lines);
 	log->lost_count += lines;
@@ -133,7 +134,7 @@ static void note_failure(struct vdi_line_log *log, int error, uint64_t lines)
 	log->is_failing = true;
 }
 
-static void note_success(struct vdi_line_log *log)
+static void note_success(struct vdi_async_log *log)
 {
 	if (log->is_failing)
 		vdi_log(log->env, VD_LOG_INFO, "log", "%s %s can be written again; %llu lines were lost",
@@ -144,7 +145,7 @@ static void note_success(struct vdi_line_log *log)
 
 /* Waits for a pipe whose reader does not read; false: the log is closing and has waited long enough. A pipe
  * that poll reports as writable has room for PIPE_BUF bytes. */
-static bool wait_until_writable(const struct vdi_line_log *log)
+static bool wait_until_writable(const struct vdi_async_log *log)
 {
 	struct pollfd wanted = { .fd = log->fd, .events = POLLOUT };
 
@@ -154,7 +155,7 @@ static bool wait_until_writable(const struct vdi_line_log *log)
 	return true;
 }
 
-static ssize_t write_some(const struct vdi_line_log *log, const char *text, size_t size)
+static ssize_t write_some(const struct vdi_async_log *log, const char *text, size_t size)
 {
 	if (log->is_file)
 		return write(log->fd, text, size);
@@ -164,7 +165,7 @@ static ssize_t write_some(const struct vdi_line_log *log, const char *text, size
 	return -1;
 }
 
-static void write_batch(struct vdi_line_log *log)
+static void write_batch(struct vdi_async_log *log)
 {
 	const char *text = log->writing.text.data;
 	size_t	    size = log->writing.text.size, done = 0, tail;
@@ -187,7 +188,7 @@ static void write_batch(struct vdi_line_log *log)
 		note_success(log);
 }
 
-static void reopen(struct vdi_line_log *log)
+static void reopen(struct vdi_async_log *log)
 {
 	int fd = open_file(log);
 
@@ -214,9 +215,9 @@ static void mute_pipes(void)
 
 static void run(void *arg)
 {
-	struct vdi_line_log *log = arg;
-	struct batch	     swap;
-	bool		     has_to_reopen;
+	struct vdi_async_log *log = arg;
+	struct batch	      swap;
+	bool		      has_to_reopen;
 
 	vdi_lock_acquire(&log->lock);
 	swap = log->pending;
@@ -247,7 +248,7 @@ static void run(void *arg)
 
 /* Appends a line. A buffer whose append failed keeps its content but rejects further appends, so its status
  * is reset. */
-static bool append_locked(struct vdi_line_log *log, struct vd_bytes line)
+static bool append_locked(struct vdi_async_log *log, struct vd_bytes line)
 {
 	struct vdi_buffer *text = &log->pending.text;
 	char		  *place;
@@ -268,7 +269,7 @@ static bool append_locked(struct vdi_line_log *log, struct vd_bytes line)
 	return true;
 }
 
-void vdi_line_log_put(struct vdi_line_log *log, struct vd_bytes line)
+void vdi_async_log_put(struct vdi_async_log *log, struct vd_bytes line)
 {
 	bool is_taken;
 
@@ -291,7 +292,7 @@ void vdi_line_log_put(struct vdi_line_log *log, struct vd_bytes line)
 			log->options.name, log->path);
 }
 
-void vdi_line_log_reopen(struct vdi_line_log *log)
+void vdi_async_log_reopen(struct vdi_async_log *log)
 {
 	if (log == NULL)
 		return;
@@ -303,7 +304,7 @@ void vdi_line_log_reopen(struct vdi_line_log *log)
 
 /* ---- Open and close ---- */
 
-static struct vdi_line_log *free_log(struct vdi_line_log *log)
+static struct vdi_async_log *free_log(struct vdi_async_log *log)
 {
 	if (log->fd >= 0)
 		(void) close(log->fd);
@@ -316,11 +317,11 @@ static struct vdi_line_log *free_log(struct vdi_line_log *log)
 	return NULL;
 }
 
-vd_status vdi_line_log_open(const struct vd_env *env, const struct vdi_line_log_options *options,
-			    struct vdi_line_log **ret_log, struct vd_error *reterr)
+vd_status vdi_async_log_open(const struct vd_env *env, const struct vdi_async_log_options *options,
+			     struct vdi_async_log **ret_log, struct vd_error *reterr)
 {
-	struct vdi_line_log    *log = VDI_NEW(struct vdi_line_log);
-	struct vd_actor_options actor = { .name = "line_log", .run = run, .blocking = true };
+	struct vdi_async_log   *log = VDI_NEW(struct vdi_async_log);
+	struct vd_actor_options actor = { .name = "async_log", .run = run, .blocking = true };
 	vd_status		status = VD_OK;
 
 	if (log == NULL)
@@ -328,7 +329,7 @@ vd_status vdi_line_log_open(const struct vd_env *env, const struct vdi_line_log_
 	log->env = env;
 	log->options = *options;
 	if (log->options.pending_bytes_max == 0)
-		log->options.pending_bytes_max = VDI_LINE_LOG_PENDING_MAX;
+		log->options.pending_bytes_max = VDI_ASYNC_LOG_PENDING_MAX;
 	log->full_said.interval = VD_SECONDS(10);
 	log->batch_size = VDI_MIN(BATCH_SIZE, log->options.pending_bytes_max / 2);
 	log->fd = -1;
@@ -353,7 +354,7 @@ vd_status vdi_line_log_open(const struct vd_env *env, const struct vdi_line_log_
 	return VD_OK;
 }
 
-struct vdi_line_log *vdi_line_log_close(struct vdi_line_log *log)
+struct vdi_async_log *vdi_async_log_close(struct vdi_async_log *log)
 {
 	if (log == NULL)
 		return NULL;

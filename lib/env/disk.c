@@ -64,36 +64,36 @@ static vd_status file_fail(struct vd_error *reterr, int error, const char *verb,
  * purpose. */
 static void narrow_dir(struct os_dir *dir)
 {
-	struct stat facts;
+	struct stat attributes;
 
-	if (fstat(dir->fd, &facts) != 0 || (facts.st_mode & 07777) == DIR_MODE)
+	if (fstat(dir->fd, &attributes) != 0 || (attributes.st_mode & 07777) == DIR_MODE)
 		return;
-	if (facts.st_mode & OTHERS)
-		dir->base.mode_found = facts.st_mode & 07777;
+	if (attributes.st_mode & OTHERS)
+		dir->base.mode_found = attributes.st_mode & 07777;
 	dir->base.is_shared =
-		(facts.st_mode & S_ISVTX || fchmod(dir->fd, DIR_MODE) != 0) && dir->base.mode_found;
+		(attributes.st_mode & S_ISVTX || fchmod(dir->fd, DIR_MODE) != 0) && dir->base.mode_found;
 }
 
 /* Best effort: the mode of the directory already excludes others. */
 static void narrow_file(int fd)
 {
-	struct stat facts;
+	struct stat attributes;
 
-	if (fstat(fd, &facts) == 0 && (facts.st_mode & 07777) != FILE_MODE)
+	if (fstat(fd, &attributes) == 0 && (attributes.st_mode & 07777) != FILE_MODE)
 		(void) !fchmod(fd, FILE_MODE);
 }
 
 static vd_status open_lock(struct os_dir *dir, struct vd_error *reterr)
 {
-	struct stat facts;
+	struct stat attributes;
 
 	dir->lock_fd =
 		openat(dir->fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, FILE_MODE);
 	if (dir->lock_fd < 0 && errno == ELOOP)
 		return vd_error_set(reterr, VD_IO, "%s/LOCK is a symbolic link: remove it", dir->base.path);
-	if (dir->lock_fd < 0 || fstat(dir->lock_fd, &facts) != 0)
+	if (dir->lock_fd < 0 || fstat(dir->lock_fd, &attributes) != 0)
 		return fail(reterr, errno, "open", dir->base.path, "LOCK");
-	if (!S_ISREG(facts.st_mode) || facts.st_nlink > 1)
+	if (!S_ISREG(attributes.st_mode) || attributes.st_nlink > 1)
 		return vd_error_set(reterr, VD_IO,
 				    "%s/LOCK has a second hard link or is not a regular file: remove it",
 				    dir->base.path);

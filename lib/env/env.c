@@ -1,5 +1,5 @@
-/* The env combines clock, random numbers, log sink, runner and metrics; each has its own file. The public
- * actor calls are thin: the first word of an actor points to its runner's table, so waking one costs an
+/* The env combines clock, random numbers, log sink, executor and metrics; each has its own file. The public
+ * actor calls are thin: the first word of an actor points to its executor's table, so waking one costs an
  * indirect call and no lookup. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,17 +32,17 @@ vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clo
 	env->seed = options->seed ? options->seed : vdi_rand_seed_os();
 	vdi_rand_shared_init(&env->random_storage, env->seed);
 	env->random = &env->random_storage;
-	env->runners = env->runners_storage;
+	env->executors = env->executors_storage;
 	*ret_env = env;
 	return VD_OK;
 }
 
-unsigned vdi_env_runner_number(const struct vd_env *env, const void *runner)
+unsigned vdi_env_executor_number(const struct vd_env *env, const void *executor)
 {
-	for (unsigned i = 0; i < VDI_RUNNERS_NUMBERED; i++) {
+	for (unsigned i = 0; i < VDI_EXECUTORS_NUMBERED; i++) {
 		const void *seen = NULL;
 
-		if (atomic_compare_exchange_strong(&env->runners[i], &seen, runner) || seen == runner)
+		if (atomic_compare_exchange_strong(&env->executors[i], &seen, executor) || seen == executor)
 			return i + 1;
 	}
 	return 0;
@@ -68,9 +68,9 @@ uint64_t vd_env_random_below(const struct vd_env *env, uint64_t bound)
 	return vdi_rand_shared_below(env->random, bound);
 }
 
-const struct vd_runner *vdi_env_runner(const struct vd_env *env)
+const struct vd_executor *vdi_env_executor(const struct vd_env *env)
 {
-	return &env->runner;
+	return &env->executor;
 }
 
 struct vdi_metrics *vdi_env_metrics(const struct vd_env *env)
@@ -85,22 +85,22 @@ struct vdi_sim *vdi_env_sim(const struct vd_env *env)
 
 /* ---- Actors ---- */
 
-vd_status vd_runner_actor_new(const struct vd_runner *runner, const struct vd_actor_options *options,
-			      struct vd_actor **ret_actor)
+vd_status vd_executor_actor_new(const struct vd_executor *executor, const struct vd_actor_options *options,
+				struct vd_actor **ret_actor)
 {
-	VDI_REQUIRE(runner, NULL);
+	VDI_REQUIRE(executor, NULL);
 	VDI_REQUIRE(options, NULL);
 	VDI_REQUIRE(options->name, NULL);
 	VDI_REQUIRE(options->run, NULL);
 	VDI_REQUIRE(ret_actor, NULL);
-	return runner->ops->actor_new(runner->runner, options, ret_actor);
+	return executor->ops->actor_new(executor->executor, options, ret_actor);
 }
 
 vd_status vd_actor_new(const struct vd_env *env, const struct vd_actor_options *options,
 		       struct vd_actor **ret_actor)
 {
 	VDI_REQUIRE(env, NULL);
-	return vd_runner_actor_new(&env->runner, options, ret_actor);
+	return vd_executor_actor_new(&env->executor, options, ret_actor);
 }
 
 void vd_actor_wake(struct vd_actor *actor)

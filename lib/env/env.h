@@ -12,7 +12,7 @@ struct vdi_metrics;
 struct vdi_sim;
 struct vdi_disk;
 
-#define VDI_RUNNERS_NUMBERED 64
+#define VDI_EXECUTORS_NUMBERED 64
 
 struct vd_env {
 	/* Fixed at creation. */
@@ -21,8 +21,8 @@ struct vd_env {
 	void		       *log_arg;
 	enum vd_log_level	log_level;
 	uint64_t		seed;
-	struct vd_runner	runner;
-	void (*runner_free)(void *runner); /* blocks until the runner has no work left */
+	struct vd_executor	executor;
+	void (*executor_free)(void *executor); /* blocks until the executor has no work left */
 	struct vdi_metrics *metrics;
 	struct vdi_metric  *suppressed; /* log records suppressed by rate limits */
 	struct vdi_sim	   *sim;	/* NULL outside the simulator */
@@ -35,21 +35,21 @@ struct vd_env {
 	struct vdi_rand_shared *random;
 	struct vdi_rand_shared	random_storage;
 
-	/* Likewise: the runners that have a number, at index number - 1. */
-	_Atomic(const void *) *runners;
-	_Atomic(const void *)  runners_storage[VDI_RUNNERS_NUMBERED];
+	/* Likewise: the executors that have a number, at index number - 1. */
+	_Atomic(const void *) *executors;
+	_Atomic(const void *)  executors_storage[VDI_EXECUTORS_NUMBERED];
 };
 
-/* Creates an env without runner, for the constructors of both kinds of env. seed 0: taken from the operating
- * system. */
+/* Creates an env without executor, for the constructors of both kinds of env. seed 0: taken from the
+ * operating system. */
 VDI_MUST_USE vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clock *clock,
 				   struct vd_env **ret_env);
 
-/* The env's runner, a pool of threads or the simulator; valid as long as the env. */
-const struct vd_runner *vdi_env_runner(const struct vd_env *env);
-/* A number that identifies a runner (member runner of struct vd_runner) in dumps instead of its address: 1
- * for the first one requested, and so on; 0: too many. Any thread. */
-unsigned vdi_env_runner_number(const struct vd_env *env, const void *runner);
+/* The env's executor, a pool of threads or the simulator; valid as long as the env. */
+const struct vd_executor *vdi_env_executor(const struct vd_env *env);
+/* A number that identifies an executor (member executor of struct vd_executor) in dumps instead of its
+ * address: 1 for the first one requested, and so on; 0: too many. Any thread. */
+unsigned vdi_env_executor_number(const struct vd_env *env, const void *executor);
 /* Registry of the metric instances (lib/env/metrics.h). */
 struct vdi_metrics *vdi_env_metrics(const struct vd_env *env);
 /* NULL if the env is not simulated (lib/sim/actor_sim.h). */

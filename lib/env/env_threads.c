@@ -26,12 +26,12 @@ vd_status vd_env_new_threads(const struct vd_env_options *given, struct vd_env *
 	if (options.threads == 0)
 		options.threads = VDI_MIN(vdi_thread_processors(), THREADS_DEFAULT_MAX);
 	VDI_TRY(vdi_env_new(&options, &vdi_clock_os, &env));
-	status = vdi_actor_threads_new(options.threads, &env->runner);
+	status = vdi_actor_threads_new(options.threads, &env->executor);
 	if (status != VD_OK) {
 		vd_env_free(env);
 		return status == VD_FULL ? VD_IO : status;
 	}
-	env->runner_free = vdi_actor_threads_free;
+	env->executor_free = vdi_actor_threads_free;
 	*ret_env = env;
 	return VD_OK;
 }
@@ -42,8 +42,8 @@ struct vd_env *vd_env_free(struct vd_env *env)
 		return NULL;
 	vdi_wait_check_close("vd_env_free", "a thread of your own");
 	vdi_usage_check_env("vd_env_free", env);
-	if (env->runner_free)
-		env->runner_free(env->runner.runner);
+	if (env->executor_free)
+		env->executor_free(env->executor.executor);
 	vdi_metric_release(env->suppressed);
 	vdi_metrics_free(env->metrics);
 	vdi_free(env);

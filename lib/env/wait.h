@@ -56,7 +56,7 @@ bool		  vdi_wait_is_done(struct vdi_wait *wait);
 
 /* ---- Threads that run handlers ---- */
 
-/* The runner calls these around each run of an actor; in between the checks below fail on this thread. Pass
+/* The executor calls these around each run of an actor; in between the checks below fail on this thread. Pass
  * the return value of enter to leave. Threads of blocking actors are exempt, unless the handler calls enter
  * itself. */
 const char *vdi_wait_enter_handler(const char *actor);

@@ -3,6 +3,10 @@
  * A failed allocation sets `failed`, and later calls have no effect, so a writer checks once at its end. One
  * owner, one thread. Strings are escaped like Go's encoder: `<`, `>`, `&`, U+2028 and U+2029 become \u003c
  * and so on.
+ *
+ * struct vdi_buffer (buffer.h) grows, too, but for bytes whose size has a limit: frames, log lines, dumps. It
+ * tells a limit from lack of memory, undoes a failed append, and escapes only what JSON requires. Here every
+ * append is on the path of a request, needs no limit and no init, and Go's clients compare the text.
  */
 #ifndef VDI_OUT_H
 #define VDI_OUT_H

@@ -222,9 +222,10 @@ int64_t vdi_tree_int_of(const struct vdi_node *node, int64_t fallback)
 	negative = at[0] == '-';
 	for (size_t i = negative; i < node->text.size; i++)
 		if (at[i] < '0' || at[i] > '9' || __builtin_mul_overflow(number, 10, &number) ||
-		    __builtin_add_overflow(number, at[i] - '0', &number))
+		    (negative ? __builtin_sub_overflow(number, at[i] - '0', &number) :
+				__builtin_add_overflow(number, at[i] - '0', &number)))
 			return fallback;
-	return negative ? -number : number;
+	return number;
 }
 
 void vdi_tree_append(struct vdi_node *array, struct vdi_node *value)

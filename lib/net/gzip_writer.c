@@ -15,89 +15,90 @@
 #define STEP 16384
 #define KEPT_BYTES 131072
 
-struct vdi_packer {
+struct vdi_gzip_writer {
 	struct vdi_gzip	 *gzip;
 	struct vdi_buffer out;
 	size_t		  size; /* of the content */
 };
 
-vd_status vdi_packer_new(struct vdi_packer **ret_packer)
+vd_status vdi_gzip_writer_new(struct vdi_gzip_writer **ret_gzip_writer)
 {
-	struct vdi_packer *packer = VDI_NEW(struct vdi_packer);
+	struct vdi_gzip_writer *gzip_writer = VDI_NEW(struct vdi_gzip_writer);
 
-	if (packer == NULL)
+	if (gzip_writer == NULL)
 		return VD_NOMEM;
-	if (vdi_gzip_new(&packer->gzip) != VD_OK) {
-		vdi_free(packer);
+	if (vdi_gzip_new(&gzip_writer->gzip) != VD_OK) {
+		vdi_free(gzip_writer);
 		return VD_NOMEM;
 	}
-	vdi_buffer_init(&packer->out, VDI_FRAME_MAX);
-	*ret_packer = packer;
+	vdi_buffer_init(&gzip_writer->out, VDI_FRAME_MAX);
+	*ret_gzip_writer = gzip_writer;
 	return VD_OK;
 }
 
-struct vdi_packer *vdi_packer_free(struct vdi_packer *packer)
+struct vdi_gzip_writer *vdi_gzip_writer_free(struct vdi_gzip_writer *gzip_writer)
 {
-	if (packer) {
-		(void) vdi_gzip_free(packer->gzip);
-		vdi_buffer_fini(&packer->out);
+	if (gzip_writer) {
+		(void) vdi_gzip_free(gzip_writer->gzip);
+		vdi_buffer_fini(&gzip_writer->out);
 	}
-	vdi_free(packer);
+	vdi_free(gzip_writer);
 	return NULL;
 }
 
 enum what { CONTENT, FLUSH, END };
 
-static void encode(struct vdi_packer *packer, enum what what, struct vd_bytes content)
+static void encode(struct vdi_gzip_writer *gzip_writer, enum what what, struct vd_bytes content)
 {
 	vd_status status = VD_AGAIN;
 
 	while (status == VD_AGAIN) {
 		size_t taken = 0, made;
-		char  *room = vdi_buffer_reserve(&packer->out, STEP);
+		char  *room = vdi_buffer_reserve(&gzip_writer->out, STEP);
 
 		if (room == NULL)
 			return; /* the buffer keeps the failure */
 		if (what == FLUSH)
-			status = vdi_gzip_flush(packer->gzip, room, STEP, &made);
+			status = vdi_gzip_flush(gzip_writer->gzip, room, STEP, &made);
 		else
-			status = vdi_gzip_take(packer->gzip, content, what == END, room, STEP, &taken, &made);
-		vdi_buffer_commit(&packer->out, made);
+			status = vdi_gzip_take(gzip_writer->gzip, content, what == END, room, STEP, &taken,
+					       &made);
+		vdi_buffer_commit(&gzip_writer->out, made);
 		content.data = (const char *) content.data + taken;
 		content.size -= taken;
 	}
 }
 
-void vdi_packer_add(struct vdi_packer *packer, struct vd_bytes content)
+void vdi_gzip_writer_add(struct vdi_gzip_writer *gzip_writer, struct vd_bytes content)
 {
-	if (packer->size == 0) {
-		vdi_gzip_restart(packer->gzip);
-		vdi_buffer_clear(&packer->out);
-		vdi_buffer_append_text(&packer->out, VDI_FRAME_ROOM);
+	if (gzip_writer->size == 0) {
+		vdi_gzip_restart(gzip_writer->gzip);
+		vdi_buffer_clear(&gzip_writer->out);
+		vdi_buffer_append_text(&gzip_writer->out, VDI_FRAME_ROOM);
 	}
-	packer->size += content.size;
-	encode(packer, CONTENT, content);
+	gzip_writer->size += content.size;
+	encode(gzip_writer, CONTENT, content);
 }
 
-size_t vdi_packer_size(const struct vdi_packer *packer)
+size_t vdi_gzip_writer_size(const struct vdi_gzip_writer *gzip_writer)
 {
-	return packer->size;
+	return gzip_writer->size;
 }
 
-vd_status vdi_packer_end(struct vdi_packer *packer, struct vd_blob **ret_frame)
+vd_status vdi_gzip_writer_end(struct vdi_gzip_writer *gzip_writer, struct vd_blob **ret_frame)
 {
 	vd_status status;
 
-	VDI_CHECK(packer->size > 0);
-	encode(packer, FLUSH, vd_bytes_of(""));
-	encode(packer, END, vd_bytes_of(""));
-	vdi_buffer_append_text(&packer->out, "\r\n");
-	status = vdi_buffer_status(&packer->out);
+	VDI_CHECK(gzip_writer->size > 0);
+	encode(gzip_writer, FLUSH, vd_bytes_of(""));
+	encode(gzip_writer, END, vd_bytes_of(""));
+	vdi_buffer_append_text(&gzip_writer->out, "\r\n");
+	status = vdi_buffer_status(&gzip_writer->out);
 	if (status == VD_OK)
-		status = vdi_frame_new(packer->out.data, packer->out.size, ret_frame);
-	if (packer->out.capacity > KEPT_BYTES)
-		vdi_buffer_fini(&packer->out);
-	packer->size = 0;
+		status = vdi_frame_new(gzip_writer->out.data, gzip_writer->out.size, ret_frame);
+	if (gzip_writer->out.capacity > KEPT_BYTES)
+		vdi_buffer_fini(&gzip_writer->out);
+	gzip_writer->size = 0;
 	return status;
 }
 

@@ -1,30 +1,30 @@
 /* Compressed watches: the events of one flush become one complete gzip member, and one HTTP chunk.
  *
- * A member is completed before another watch is handled, so one packer serves all watches of a loop, and an
- * idle watch holds no encoder: 270 KiB per loop. Mirrors perFlushGzipWriter of
+ * A member is completed before another watch is handled, so one gzip writer serves all watches of a loop, and
+ * an idle watch holds no encoder: 270 KiB per loop. Mirrors perFlushGzipWriter of
  * k8s.io/apiserver/pkg/endpoints/handlers/watch.go, which takes an encoder from a pool for each flush.
  *
  * One owner, one thread.
  */
-#ifndef VDI_PACKER_H
-#define VDI_PACKER_H
+#ifndef VDI_GZIP_WRITER_H
+#define VDI_GZIP_WRITER_H
 
 #include "base.h"
 
-struct vdi_packer;
+struct vdi_gzip_writer;
 
 /* VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_packer_new(struct vdi_packer **ret_packer);
+VDI_MUST_USE vd_status vdi_gzip_writer_new(struct vdi_gzip_writer **ret_gzip_writer);
 /* NULL is allowed; returns NULL. */
-struct vdi_packer *vdi_packer_free(struct vdi_packer *packer);
+struct vdi_gzip_writer *vdi_gzip_writer_free(struct vdi_gzip_writer *gzip_writer);
 
-/* Adds content to the current member; the first call begins it. vdi_packer_end reports failures. */
-void vdi_packer_add(struct vdi_packer *packer, struct vd_bytes content);
+/* Adds content to the current member; the first call begins it. vdi_gzip_writer_end reports failures. */
+void vdi_gzip_writer_add(struct vdi_gzip_writer *gzip_writer, struct vd_bytes content);
 /* Bytes added since the last end. */
-size_t vdi_packer_size(const struct vdi_packer *packer);
+size_t vdi_gzip_writer_size(const struct vdi_gzip_writer *gzip_writer);
 /* Completes the member: *ret_frame is its chunk. At least one byte was added. VD_NOMEM, VD_TOO_BIG: the
  * member is lost. In all cases the next one may begin. */
-VDI_MUST_USE vd_status vdi_packer_end(struct vdi_packer *packer, struct vd_blob **ret_frame);
+VDI_MUST_USE vd_status vdi_gzip_writer_end(struct vdi_gzip_writer *gzip_writer, struct vd_blob **ret_frame);
 
 /* ---- Frames: chunks of HTTP/1.1, each with one content or one member ---- */
 

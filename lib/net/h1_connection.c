@@ -235,7 +235,8 @@ static void end_answer(struct vdi_h1_connection *connection)
 {
 	vdi_buffer_fini(&connection->out);
 	vdi_buffer_init(&connection->out, SIZE_MAX / 2);
-	if (connection->keeps)
+	/* A request that is still in the socket would make a close drop the end of the response. */
+	if (connection->keeps && (!connection->is_draining || unread(connection).size))
 		begin_head(connection);
 	else
 		linger(connection);
@@ -341,8 +342,6 @@ static void begin_head(struct vdi_h1_connection *connection)
 	connection->has_answer = connection->is_head = connection->is_version_1_0 = false;
 	compact(connection);
 	give_time(connection, connection->in.size ? connection->head_timeout : connection->idle_timeout);
-	if (connection->is_draining && connection->in.size == 0)
-		note_end(connection);
 }
 
 static void begin_answer(struct vdi_h1_connection *connection, const struct vdi_http_head *head)

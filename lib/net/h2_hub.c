@@ -182,7 +182,7 @@ vd_status vdi_h2_hub_new(const struct vd_env *env, struct vdi_loop *loop,
 	hub->timer_due = VD_NEVER;
 	TAILQ_INIT(&hub->dirty);
 	status = event_assign(&hub->turn_event, vdi_loop_base(loop), -1, 0, on_turn, hub) == 0 ?
-			 vd_runner_actor_new(vdi_loop_runner(loop), &actor_options, &hub->actor) :
+			 vd_executor_actor_new(vdi_loop_executor(loop), &actor_options, &hub->actor) :
 			 VD_NOMEM;
 	if (status != VD_OK) {
 		vdi_free(hub);
@@ -215,11 +215,11 @@ struct vdi_loop *vdi_h2_hub_loop(const struct vdi_h2_hub *hub)
 
 void vdi_h2_timer_set(struct vdi_h2_hub *hub, struct vdi_h2_timer *timer, vd_mono due)
 {
-	if (due.ns == VD_NEVER.ns)
+	if (due.ns == VD_NEVER.ns) {
 		vdi_timer_heap_remove(&hub->timers, &timer->timer);
-	else {
-		vdi_timer_heap_set(&hub->timers, &timer->timer, due);
-		if (!hub->is_turning)
-			arm_timer(hub);
+		return;
 	}
+	vdi_timer_heap_set(&hub->timers, &timer->timer, due);
+	if (!hub->is_turning)
+		arm_timer(hub);
 }

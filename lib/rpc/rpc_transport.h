@@ -10,7 +10,6 @@ struct vd_rpc_transport {
 	const char *name; /* "http2", "grpc" */
 	/* limits that its servers do not enforce, as the end of a sentence; NULL: they enforce all */
 	const char *unbounded;
-	bool	    has_http; /* vdi_rpc_server_options.http is called */
 
 	/* Creates a client; does not use the network. Copies options; reads certificate files now.
 	 * VD_INVALID_ARGUMENT names the endpoint or the file, VD_IO (no thread), VD_NOMEM. */

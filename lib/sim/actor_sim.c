@@ -120,16 +120,16 @@ static void sim_actor_close(struct vd_actor *base, void (*done)(void *arg), void
 		make_ready(actor);
 }
 
-static vd_status sim_actor_new(void *runner, const struct vd_actor_options *options,
+static vd_status sim_actor_new(void *executor, const struct vd_actor_options *options,
 			       struct vd_actor **ret_actor);
 
-static const struct vd_runner_ops sim_ops = { sim_actor_new, sim_actor_wake, sim_actor_set_timer,
-					      sim_actor_close };
+static const struct vd_executor_ops sim_ops = { sim_actor_new, sim_actor_wake, sim_actor_set_timer,
+						sim_actor_close };
 
-static vd_status sim_actor_new(void *runner, const struct vd_actor_options *options,
+static vd_status sim_actor_new(void *executor, const struct vd_actor_options *options,
 			       struct vd_actor **ret_actor)
 {
-	struct vdi_sim	 *sim = runner;
+	struct vdi_sim	 *sim = executor;
 	struct sim_actor *actor;
 
 	if (!vdi_grow((void **) &sim->ready, &sim->ready_capacity, sim->actors + 1,
@@ -417,9 +417,9 @@ uint64_t vdi_sim_preemptions(const struct vd_env *env)
 
 /* ---- The env ---- */
 
-static void sim_free(void *runner)
+static void sim_free(void *executor)
 {
-	struct vdi_sim *sim = runner;
+	struct vdi_sim *sim = executor;
 
 	if (sim->actors_open)
 		vdi_misuse("vd_env_free: %zu actors are still open; close them with vd_actor_close",
@@ -456,8 +456,8 @@ vd_status vdi_env_new_sim(uint64_t seed, vd_log_fn log, void *log_arg, struct vd
 	}
 	env->sim = sim;
 	env->drive = vdi_sim_run_until;
-	env->runner = (struct vd_runner) { &sim_ops, sim };
-	env->runner_free = sim_free;
+	env->executor = (struct vd_executor) { &sim_ops, sim };
+	env->executor_free = sim_free;
 	*ret_env = env;
 	return VD_OK;
 }

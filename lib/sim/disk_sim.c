@@ -74,6 +74,7 @@ struct disk_sim {
 	uint64_t		fault_at;
 	enum vdi_disk_sim_fault fault;
 	bool			is_fault_delivered;
+	uint64_t		reads_to_fault; /* 0: no read fails */
 };
 
 struct dir_sim {
@@ -429,6 +430,10 @@ static vd_status sim_file_read(struct vdi_file *base, int64_t offset, void *buff
 	struct file_sim *file = file_of(base);
 	struct content	*now = &file->inode->now;
 
+	if (file->disk->reads_to_fault && --file->disk->reads_to_fault == 0) {
+		file->disk->is_fault_delivered = true;
+		return fail(reterr, VD_IO, "read", base->name);
+	}
 	if (file->disk->is_off)
 		return fail(reterr, VD_IO, "read", base->name);
 	*ret_size = offset >= now->size ? 0 : VDI_MIN(size, (size_t) (now->size - offset));
@@ -570,6 +575,14 @@ void vdi_disk_sim_fail_nth(struct vdi_disk *base, uint64_t nth, enum vdi_disk_si
 
 	disk->fault_at = nth ? disk->operations + nth : 0;
 	disk->fault = fault;
+	disk->is_fault_delivered = false;
+}
+
+void vdi_disk_sim_fail_read(struct vdi_disk *base, uint64_t nth)
+{
+	struct disk_sim *disk = sim_of(base);
+
+	disk->reads_to_fault = nth;
 	disk->is_fault_delivered = false;
 }
 

@@ -33,7 +33,9 @@ struct vdi_disk *vdi_disk_sim_free(struct vdi_disk *disk);
 
 /* The nth operation from now (1: the next) fails; 0: none. One fault at a time. */
 void vdi_disk_sim_fail_nth(struct vdi_disk *disk, uint64_t nth, enum vdi_disk_sim_fault fault);
-/* Returns true if the fault has occurred. */
+/* The nth read of a file from now (1: the next) returns VD_IO; 0: none. Reads do not count as operations. */
+void vdi_disk_sim_fail_read(struct vdi_disk *disk, uint64_t nth);
+/* Returns true if the fault, of either kind, has occurred. */
 bool	 vdi_disk_sim_failed(const struct vdi_disk *disk);
 uint64_t vdi_disk_sim_operations(const struct vdi_disk *disk);
 /* Maximum total of file sizes; beyond it allocating and growing return VD_NO_SPACE; INT64_MAX: no limit. */

@@ -116,7 +116,7 @@ static void say_written(void *arg, uint64_t done, uint64_t all)
 }
 
 vd_status vdi_log_load_open(const struct vd_env *env, const struct vd_mvcc_options *options,
-			    const struct vdi_persist_tuning *tuning, const char *path, bool strict,
+			    const struct vdi_backend_tuning *tuning, const char *path, bool strict,
 			    vdi_log_load_fn progress, void *progress_arg, struct vd_store **ret_store,
 			    struct vdi_log_load_report *ret_report, struct vd_error *reterr)
 {

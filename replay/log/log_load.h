@@ -11,7 +11,7 @@
 #include "base.h"
 #include "log_steps.h"
 
-struct vdi_persist_tuning;
+struct vdi_backend_tuning;
 
 struct vdi_log_load_report {
 	uint64_t	    records;  /* puts and deletes */
@@ -29,7 +29,7 @@ typedef void (*vdi_log_load_fn)(void *arg, uint64_t records, uint64_t all);
  * line, also for a JSON object with a number that no Go client could read (json_number.h). After an error the
  * store shows nothing of the log. tuning, progress and ret_report may be NULL. */
 VDI_MUST_USE vd_status vdi_log_load_open(const struct vd_env *env, const struct vd_mvcc_options *options,
-					 const struct vdi_persist_tuning *tuning, const char *path,
+					 const struct vdi_backend_tuning *tuning, const char *path,
 					 bool strict, vdi_log_load_fn progress, void *progress_arg,
 					 struct vd_store **ret_store, struct vdi_log_load_report *ret_report,
 					 struct vd_error *reterr);

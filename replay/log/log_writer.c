@@ -5,7 +5,7 @@
  *
  * A snapshot may be large, so its records are moved from open to ready at once, and are cut off by a resume
  * if the snapshot was not completed. */
-#include "log_writer.h"
+#include "log_writer_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,56 +13,18 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "base64.h"
-#include "buffer.h"
-#include "json_scan.h"
 
-#define FRAME_SIZE ((size_t) 1 << 20)
 #define WRITE_SIZE ((size_t) 256 << 10)
 #define TRANSACTION_SIZE_MAX ((size_t) 1 << 30)
 #define COMPRESSION_LEVEL 3
-#define HEADER_SIZE_MAX 4096
 #define SEEK_TABLE_MAGIC 0x184D2A5Eu
 #define SEEK_TABLE_FOOTER 0x8F92EAB1u
 
-struct frame {
-	uint32_t packed_size, size;
-};
-
-struct vdi_log_writer {
-	char *path;
-	int   fd;
-	bool  is_packed;
-	bool  in_snapshot;
-	bool  has_failed;
-
-	struct vdi_json_plan  *plan; /* of the redacted paths */
-	struct vdi_json_object object;
-	size_t		       redact_count;
-
-	struct vdi_buffer	     open, ready, packed;
-	ZSTD_CCtx		    *zstd; /* NULL: plain */
-	struct frame		    *frames;
-	size_t			     frame_count, frame_capacity;
-	struct vdi_log_writer_totals totals;
-	uint64_t		     open_records; /* not committed yet */
-	uint64_t		     records;	   /* since the last line that counts records */
-
-	bool	 is_sealed; /* the log has checksums */
-	bool	 strict;
-	uint64_t settled;     /* bytes of committed text, of the whole log */
-	uint64_t synced;      /* of them on disk */
-	bool	 says_synced; /* the next line with a checksum states it */
-	uint64_t sum;	      /* over all lines so far */
-	uint64_t settled_sum; /* over committed lines */
-	vd_rev	 last;	      /* newest revision of a line */
-};
-
 /* ---- File ---- */
 
-static vd_status io_error(struct vdi_log_writer *writer, const char *what, struct vd_error *reterr)
+vd_status vdi_log_writer_io_error(struct vdi_log_writer *writer, const char *what, struct vd_error *reterr)
 {
 	int saved = errno;
 
@@ -80,14 +42,14 @@ static vd_status write_all(struct vdi_log_writer *writer, const char *data, size
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written < 0)
-			return io_error(writer, "write to", reterr);
+			return vdi_log_writer_io_error(writer, "write to", reterr);
 		data += written;
 		size -= (size_t) written;
 	}
 	return VD_OK;
 }
 
-static vd_status no_memory(struct vdi_log_writer *writer, struct vd_error *reterr)
+vd_status vdi_log_writer_no_memory(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
 	writer->has_failed = true;
 	return vd_error_set(reterr, VD_NOMEM, "out of memory while writing %s", writer->path);
@@ -100,7 +62,7 @@ static vd_status prepare_frames(struct vdi_log_writer *writer, struct vd_error *
 	if (writer->zstd == NULL ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1)))
-		return no_memory(writer, reterr);
+		return vdi_log_writer_no_memory(writer, reterr);
 	return VD_OK;
 }
 
@@ -111,17 +73,17 @@ static vd_status write_frame(struct vdi_log_writer *writer, struct vd_error *ret
 
 	if (!vdi_grow((void **) &writer->frames, &writer->frame_capacity, writer->frame_count + 1,
 		      sizeof *writer->frames))
-		return no_memory(writer, reterr);
+		return vdi_log_writer_no_memory(writer, reterr);
 	vdi_buffer_clear(&writer->packed);
 	room = vdi_buffer_reserve(&writer->packed, bound);
 	if (room == NULL)
-		return no_memory(writer, reterr);
+		return vdi_log_writer_no_memory(writer, reterr);
 	size = ZSTD_compress2(writer->zstd, room, bound, writer->ready.data, writer->ready.size);
 	if (ZSTD_isError(size))
-		return no_memory(writer, reterr);
+		return vdi_log_writer_no_memory(writer, reterr);
 	VDI_TRY(write_all(writer, room, size, reterr));
 	writer->frames[writer->frame_count++] =
-		(struct frame) { (uint32_t) size, (uint32_t) writer->ready.size };
+		(struct vdi_log_frame) { (uint32_t) size, (uint32_t) writer->ready.size };
 	return VD_OK;
 }
 
@@ -138,28 +100,28 @@ static vd_status write_ready(struct vdi_log_writer *writer, struct vd_error *ret
 }
 
 /* Moves the completed transaction from open to ready. */
-static vd_status settle(struct vdi_log_writer *writer, struct vd_error *reterr)
+vd_status vdi_log_writer_settle(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
 	if (writer->has_failed)
 		return vd_error_set(reterr, VD_CLOSED, "%s cannot be written after an earlier error",
 				    writer->path);
 	vdi_buffer_append(&writer->ready, (struct vd_bytes) { writer->open.data, writer->open.size });
 	if (vdi_buffer_status(&writer->open) != VD_OK || vdi_buffer_status(&writer->ready) != VD_OK)
-		return no_memory(writer, reterr);
+		return vdi_log_writer_no_memory(writer, reterr);
 	writer->totals.bytes += writer->open.size;
 	writer->settled += writer->open.size;
 	writer->totals.records += writer->open_records;
 	writer->open_records = 0;
 	writer->settled_sum = writer->sum;
 	vdi_buffer_clear(&writer->open);
-	return writer->ready.size >= (writer->is_packed ? FRAME_SIZE : WRITE_SIZE) ?
+	return writer->ready.size >= (writer->is_packed ? VDI_LOG_FRAME_SIZE : WRITE_SIZE) ?
 		       write_ready(writer, reterr) :
 		       VD_OK;
 }
 
 /* ---- Lines ---- */
 
-static struct vd_bytes line_from(const struct vdi_log_writer *writer, size_t start)
+struct vd_bytes vdi_log_writer_line_from(const struct vdi_log_writer *writer, size_t start)
 {
 	return (struct vd_bytes) { writer->open.data + start, writer->open.size - start };
 }
@@ -169,7 +131,7 @@ static void end_change(struct vdi_log_writer *writer, size_t start)
 {
 	vdi_buffer_append_char(&writer->open, '}');
 	if (vdi_buffer_status(&writer->open) == VD_OK)
-		writer->sum = vdi_event_log_sum_add(writer->sum, line_from(writer, start));
+		writer->sum = vdi_event_log_sum_add(writer->sum, vdi_log_writer_line_from(writer, start));
 	vdi_buffer_append_char(&writer->open, '\n');
 	writer->open_records++;
 	writer->records++;
@@ -184,13 +146,13 @@ static vd_status end_line(struct vdi_log_writer *writer, size_t start, vd_rev re
 				  (unsigned long long) writer->synced);
 	writer->says_synced = false;
 	if (writer->is_sealed && vdi_buffer_status(&writer->open) == VD_OK) {
-		writer->sum = vdi_event_log_sum_add(writer->sum, line_from(writer, start));
+		writer->sum = vdi_event_log_sum_add(writer->sum, vdi_log_writer_line_from(writer, start));
 		vdi_buffer_printf(&writer->open, VDI_EVENT_LOG_SUM_NAME "%016llx\"",
 				  (unsigned long long) writer->sum);
 	}
 	vdi_buffer_append_text(&writer->open, "}\n");
 	writer->last = VDI_MAX(writer->last, revision);
-	return settle(writer, reterr);
+	return vdi_log_writer_settle(writer, reterr);
 }
 
 /* The same for a line that counts records. */
@@ -320,8 +282,8 @@ vd_status vdi_log_writer_change(struct vdi_log_writer *writer, bool is_delete, c
 	}
 	end_change(writer, start);
 	if (vdi_buffer_status(open) != VD_OK)
-		return no_memory(writer, reterr);
-	return writer->in_snapshot ? settle(writer, reterr) : VD_OK;
+		return vdi_log_writer_no_memory(writer, reterr);
+	return writer->in_snapshot ? vdi_log_writer_settle(writer, reterr) : VD_OK;
 }
 
 vd_status vdi_log_writer_commit(struct vdi_log_writer *writer, vd_rev revision, struct vd_error *reterr)
@@ -380,7 +342,7 @@ vd_status vdi_log_writer_flush(struct vdi_log_writer *writer, struct vd_error *r
 				    writer->path);
 	VDI_TRY(write_ready(writer, reterr));
 	if (fdatasync(writer->fd) != 0 && errno != EINVAL)
-		return io_error(writer, "flush", reterr);
+		return vdi_log_writer_io_error(writer, "flush", reterr);
 	/* Within a snapshot there is no line that could state it. */
 	if (writer->settled > writer->synced && !writer->in_snapshot) {
 		writer->synced = writer->settled;
@@ -420,240 +382,8 @@ static vd_status write_index(struct vdi_log_writer *writer, struct vd_error *ret
 	vdi_buffer_append_char(buffer, 0);
 	append_u32(buffer, SEEK_TABLE_FOOTER);
 	if (vdi_buffer_status(buffer) != VD_OK)
-		return no_memory(writer, reterr);
+		return vdi_log_writer_no_memory(writer, reterr);
 	return write_all(writer, buffer->data, buffer->size, reterr);
-}
-
-/* ---- Resuming a log ---- */
-
-static bool is_skippable(const char *frame)
-{
-	const unsigned char *bytes = (const unsigned char *) frame;
-
-	return (bytes[0] & 0xf0) == 0x50 && bytes[1] == 0x2a && bytes[2] == 0x4d && bytes[3] == 0x18;
-}
-
-/* Cuts the file at size, because the rest is incomplete. */
-static vd_status cut(struct vdi_log_writer *writer, off_t size, struct vd_error *reterr)
-{
-	struct stat stat;
-
-	if (fstat(writer->fd, &stat) != 0)
-		return io_error(writer, "read", reterr);
-	if (stat.st_size > size && writer->strict)
-		return vd_error_set(reterr, VD_BAD_REQUEST,
-				    "%s: the last %lld bytes are an incomplete transaction", writer->path,
-				    (long long) (stat.st_size - size));
-	writer->totals.cut = (uint64_t) (stat.st_size - size);
-	return ftruncate(writer->fd, size) == 0 && lseek(writer->fd, size, SEEK_SET) >= 0 ?
-		       VD_OK :
-		       io_error(writer, "cut", reterr);
-}
-
-/* Finds the whole frames up to the index or an invalid frame. Reads one frame at a time. */
-static vd_status find_frames(struct vdi_log_writer *writer, bool *ret_has_index, struct vd_error *reterr)
-{
-	struct stat stat;
-	off_t	    at = 0;
-	size_t	    size = 0, capacity = 0, packed;
-	char	   *data = NULL;
-	vd_status   status = VD_OK;
-
-	if (fstat(writer->fd, &stat) != 0)
-		return io_error(writer, "read", reterr);
-	while (status == VD_OK && at < stat.st_size) {
-		ssize_t got;
-
-		/* Double the size until it holds a whole frame, or the file ends. */
-		size = size ? size * 2 : 2 * FRAME_SIZE;
-		if (!vdi_grow((void **) &data, &capacity, size, 1)) {
-			status = no_memory(writer, reterr);
-			break;
-		}
-		got = pread(writer->fd, data, size, at);
-		if (got < 0) {
-			status = io_error(writer, "read", reterr);
-			break;
-		}
-		packed = ZSTD_findFrameCompressedSize(data, (size_t) got);
-		if (ZSTD_isError(packed)) {
-			if ((size_t) got < size)
-				break;
-			continue;
-		}
-		if (is_skippable(data)) {
-			*ret_has_index = true;
-			break;
-		}
-		if (!vdi_grow((void **) &writer->frames, &writer->frame_capacity, writer->frame_count + 1,
-			      sizeof *writer->frames)) {
-			status = no_memory(writer, reterr);
-			break;
-		}
-		writer->frames[writer->frame_count++] =
-			(struct frame) { (uint32_t) packed,
-					 (uint32_t) ZSTD_getFrameContentSize(data, (size_t) got) };
-		at += (off_t) packed;
-		size = 0;
-	}
-	vdi_free(data);
-	return status;
-}
-
-/* Syncs the folder, so that a new file's name is on disk. */
-static vd_status sync_name(struct vdi_log_writer *writer, struct vd_error *reterr)
-{
-	const char *slash = strrchr(writer->path, '/');
-	char	   *folder = slash ? vdi_strndup(writer->path, VDI_MAX((size_t) (slash - writer->path), 1)) :
-				     vdi_strdup(".");
-	int	    fd, result;
-
-	if (folder == NULL)
-		return no_memory(writer, reterr);
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	vdi_free(folder);
-	if (fd < 0)
-		return VD_OK; /* the folder is not readable */
-	result = fsync(fd);
-	(void) close(fd);
-	return result == 0 || errno == EINVAL ? VD_OK : io_error(writer, "sync the folder of", reterr);
-}
-
-static vd_status write_header(struct vdi_log_writer *writer, const char *source, struct vd_error *reterr)
-{
-	vdi_buffer_printf(&writer->open, "{\"vedetteLog\":%d,\"checksums\":\"" VDI_EVENT_LOG_CHECKSUMS "\"",
-			  VDI_EVENT_LOG_VERSION);
-	if (source) {
-		vdi_buffer_append_text(&writer->open, ",\"source\":");
-		vdi_buffer_append_json_string(&writer->open, vd_bytes_of(source));
-	}
-	vdi_buffer_append_char(&writer->open, '}');
-	if (vdi_buffer_status(&writer->open) == VD_OK)
-		writer->sum = vdi_event_log_sum_add(0, line_from(writer, 0));
-	vdi_buffer_append_char(&writer->open, '\n');
-	writer->is_sealed = true;
-	VDI_TRY(settle(writer, reterr));
-	VDI_TRY(vdi_log_writer_flush(writer, reterr));
-	writer->says_synced = false; /* not needed for the header alone */
-	return sync_name(writer, reterr);
-}
-
-/* Restarts with an empty file. */
-static vd_status start_over(struct vdi_log_writer *writer, const char *source, struct vd_error *reterr)
-{
-	VDI_TRY(cut(writer, 0, reterr));
-	writer->frame_count = 0;
-	return write_header(writer, source, reterr);
-}
-
-/* Returns true if a power cut left only the beginning of a header, zeros, or both. */
-static bool has_torn_header(const struct vdi_log_writer *writer)
-{
-	static const char start[] = "{\"vedetteLog\":";
-	char		  bytes[HEADER_SIZE_MAX];
-	ssize_t		  size = pread(writer->fd, bytes, sizeof bytes, 0);
-	const char	 *zero;
-	size_t		  text;
-
-	if (size <= 0 || size == (ssize_t) sizeof bytes || memchr(bytes, '\n', (size_t) size))
-		return false;
-	zero = memchr(bytes, 0, (size_t) size);
-	text = zero ? (size_t) (zero - bytes) : (size_t) size;
-	return memcmp(bytes, start, VDI_MIN(text, sizeof start - 1)) == 0;
-}
-
-struct found {
-	vd_rev	 last;
-	uint64_t size; /* bytes of text up to the end of the last whole step */
-	uint64_t sum;  /* over that text */
-	bool	 is_sealed;
-	bool	 in_snapshot;
-	bool	 is_whole;
-};
-
-static vd_status find_end(struct vdi_log_writer *writer, struct found *ret_found, struct vd_error *reterr)
-{
-	struct vdi_event_log *log;
-	struct vdi_log_record record;
-	struct found	      found = { .is_whole = true };
-	vd_status	      status;
-
-	VDI_TRY(vdi_event_log_open(writer->path, &log, reterr));
-	found.is_sealed = vdi_event_log_is_sealed(log);
-	found.size = vdi_event_log_offset(log);
-	found.sum = vdi_event_log_sum(log);
-	while ((status = vdi_event_log_next(log, &record, reterr)) == VD_OK) {
-		bool is_change = record.kind == VDI_LOG_PUT || record.kind == VDI_LOG_DELETE;
-
-		if (record.kind == VDI_LOG_SNAPSHOT)
-			found.in_snapshot = true;
-		else if (record.kind == VDI_LOG_SNAPSHOT_END)
-			found.in_snapshot = false;
-		found.is_whole = !is_change && !found.in_snapshot;
-		if (!found.is_whole)
-			continue;
-		found.size = vdi_event_log_offset(log);
-		found.sum = vdi_event_log_sum(log);
-		if (record.kind == VDI_LOG_COMMIT || record.kind == VDI_LOG_SNAPSHOT_END)
-			found.last = VDI_MAX(found.last, record.revision);
-	}
-	if (status == VD_CLOSED || (status == VD_BAD_REQUEST && vdi_event_log_was_cut_off(log)))
-		status = VD_OK;
-	vdi_event_log_close(log);
-	if (status == VD_OK)
-		*ret_found = found;
-	return status;
-}
-
-/* Keeps the frames that were readable; cuts off what follows (the index, torn frames). */
-static vd_status keep_frames(struct vdi_log_writer *writer, struct found *found, bool has_index,
-			     struct vd_error *reterr)
-{
-	uint64_t text = 0;
-	off_t	 end = 0;
-	size_t	 count = 0;
-
-	for (; count < writer->frame_count && text + writer->frames[count].size <= found->size; count++) {
-		text += writer->frames[count].size;
-		end += (off_t) writer->frames[count].packed_size;
-	}
-	has_index = has_index && count == writer->frame_count;
-	writer->frame_count = count;
-	if (!has_index)
-		VDI_TRY(cut(writer, end, reterr));
-	else if (ftruncate(writer->fd, end) != 0 ||
-		 lseek(writer->fd, end, SEEK_SET) < 0) /* the index is rewritten at the end */
-		return io_error(writer, "cut", reterr);
-	return text < found->size ? find_end(writer, found, reterr) : VD_OK;
-}
-
-static vd_status resume(struct vdi_log_writer *writer, const char *source, vd_rev *ret_last,
-			struct vd_error *reterr)
-{
-	struct found found = { 0 };
-	bool	     has_index = false;
-
-	if (writer->is_packed)
-		VDI_TRY(find_frames(writer, &has_index, reterr));
-	if (writer->is_packed ? writer->frame_count == 0 : has_torn_header(writer))
-		return start_over(writer, source, reterr);
-	VDI_TRY(find_end(writer, &found, reterr));
-	if (writer->is_packed)
-		VDI_TRY(keep_frames(writer, &found, has_index, reterr));
-	else
-		VDI_TRY(cut(writer, (off_t) found.size, reterr));
-	if (writer->is_packed && found.in_snapshot)
-		return start_over(writer, source, reterr);
-	/* Sync, so that new text is not mixed with the old end after a power cut. */
-	if (fdatasync(writer->fd) != 0 && errno != EINVAL)
-		return io_error(writer, "flush", reterr);
-	writer->settled = writer->synced = found.size;
-	writer->is_sealed = found.is_sealed;
-	writer->sum = writer->settled_sum = found.sum;
-	writer->last = found.last;
-	if (ret_last)
-		*ret_last = found.last;
-	return VD_OK;
 }
 
 /* ---- Lifetime ---- */
@@ -681,16 +411,16 @@ static vd_status begin(struct vdi_log_writer *writer, const struct vdi_log_write
 	VDI_TRY(plan_redaction(writer, options, reterr));
 	writer->fd = open(writer->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (writer->fd < 0)
-		return io_error(writer, "open", reterr);
+		return vdi_log_writer_io_error(writer, "open", reterr);
 	if (fstat(writer->fd, &stat) != 0)
-		return io_error(writer, "open", reterr);
+		return vdi_log_writer_io_error(writer, "open", reterr);
 	if (ret_last)
 		*ret_last = 0;
 	if (stat.st_size == 0)
-		return write_header(writer, options->source, reterr);
+		return vdi_log_writer_write_header(writer, options->source, reterr);
 	if (!options->resume)
 		return vd_error_set(reterr, VD_EXISTS, "%s already exists", writer->path);
-	return resume(writer, options->source, ret_last, reterr);
+	return vdi_log_writer_resume(writer, options->source, ret_last, reterr);
 }
 
 static void release(struct vdi_log_writer *writer)

@@ -38,7 +38,7 @@ struct vdi_recorder {
 	bool			     is_asking; /* a range is outstanding */
 	bool			     has_page;
 	struct vdi_store_page	     page;
-	struct vdi_recorder_position position;
+	struct vdi_recorder_progress progress;
 	bool			     is_closing, is_actor_gone;
 	void (*close_done)(void *arg);
 	void *close_done_arg;
@@ -76,10 +76,10 @@ static void note(struct vdi_recorder *recorder, vd_rev revision, uint64_t record
 {
 	recorder->done = VDI_MAX(recorder->done, revision);
 	vdi_lock_acquire(&recorder->lock);
-	recorder->position.revision = recorder->done;
-	recorder->position.records += records;
-	recorder->position.transactions += transactions;
-	recorder->position.is_watching = recorder->state == WATCHING;
+	recorder->progress.revision = recorder->done;
+	recorder->progress.records += records;
+	recorder->progress.transactions += transactions;
+	recorder->progress.is_watching = recorder->state == WATCHING;
 	vdi_lock_release(&recorder->lock);
 }
 
@@ -197,7 +197,7 @@ static void end_relist(struct vdi_recorder *recorder)
 	recorder->state = WATCHING;
 	note(recorder, recorder->snapshot, records, 0);
 	vdi_lock_acquire(&recorder->lock);
-	recorder->position.relists++;
+	recorder->progress.relists++;
 	vdi_lock_release(&recorder->lock);
 }
 
@@ -372,7 +372,7 @@ static void watch_ended(struct vdi_recorder *recorder, vd_status status, const s
 	} else if (written(recorder, vdi_log_writer_mark(recorder->options.writer, VDI_LOG_DISCONNECT, 0,
 							 NULL, &recorder->error))) {
 		vdi_lock_acquire(&recorder->lock);
-		recorder->position.reconnects++;
+		recorder->progress.reconnects++;
 		vdi_lock_release(&recorder->lock);
 		back_off(recorder);
 	}
@@ -466,8 +466,8 @@ vd_status vdi_recorder_new(const struct vd_env *env, const struct vdi_recorder_o
 	if (recorder->options.flush_interval.ns <= 0)
 		recorder->options.flush_interval = VD_SECONDS(1);
 	recorder->state = options->after ? WATCHING : PAGING;
-	recorder->done = recorder->position.revision = options->after;
-	recorder->position.is_watching = options->after > 0;
+	recorder->done = recorder->progress.revision = options->after;
+	recorder->progress.is_watching = options->after > 0;
 	recorder->flush_due = vd_mono_add(vd_env_now(env), recorder->options.flush_interval);
 	vdi_lock_init(&recorder->lock, VDI_LOCK_WAIT);
 	status = vdi_store_interval_init(&recorder->interval, options->prefix);
@@ -482,14 +482,14 @@ vd_status vdi_recorder_new(const struct vd_env *env, const struct vdi_recorder_o
 	return VD_OK;
 }
 
-void vdi_recorder_position_get(const struct vdi_recorder    *recorder,
-			       struct vdi_recorder_position *ret_position)
+void vdi_recorder_progress_get(const struct vdi_recorder    *recorder,
+			       struct vdi_recorder_progress *ret_progress)
 {
 	struct vdi_recorder *mine =
 		(struct vdi_recorder *) (uintptr_t) recorder; /* only its lock is modified */
 
 	vdi_lock_acquire(&mine->lock);
-	*ret_position = recorder->position;
+	*ret_progress = recorder->progress;
 	vdi_lock_release(&mine->lock);
 }
 

@@ -34,7 +34,7 @@ struct vdi_recorder_options {
 	void *arg;
 };
 
-struct vdi_recorder_position {
+struct vdi_recorder_progress {
 	vd_rev	 revision; /* recorded, or without changes to record */
 	uint64_t records;
 	uint64_t transactions;
@@ -47,8 +47,8 @@ struct vdi_recorder_position {
 VDI_MUST_USE vd_status vdi_recorder_new(const struct vd_env *env, const struct vdi_recorder_options *options,
 					struct vdi_recorder **ret_recorder);
 /* Any thread. */
-void vdi_recorder_position_get(const struct vdi_recorder    *recorder,
-			       struct vdi_recorder_position *ret_position);
+void vdi_recorder_progress_get(const struct vdi_recorder    *recorder,
+			       struct vdi_recorder_progress *ret_progress);
 /* Calls done when the recorder is gone. Closing the writer then flushes the recorded changes. */
 void vdi_recorder_close(struct vdi_recorder *recorder, void (*done)(void *arg), void *arg);
 

@@ -53,7 +53,7 @@ void vdi_store_page_keep(struct vdi_store_page *page, vd_status status, const st
 	}
 	for (size_t i = 0; i < result->kv_count; i++)
 		page->kvs[page->count++] = vd_kv_ref(result->kvs[i]);
-	page->revision = result->revision;
+	page->revision = result->store_revision;
 	page->more = result->more;
 }
 

@@ -5,66 +5,21 @@
  * give the same faults at the same places. */
 #include "player.h"
 
-#include <math.h>
 #include <stdio.h>
 
-#include "mvcc_open.h"
 #include "mvcc_replay.h"
-#include "wait.h"
 
 #define STEPS_PER_RUN 256
 /* Transactions between the cut and the compaction of a "compact" fault. With two, a watch that had read
  * everything before the cut is compacted too: etcd starts a watch at exactly the compacted revision. */
 #define BLACKOUT_TRANSACTIONS 2
 
-/* ---- Lifetime ---- */
-
-void vdi_player_ref(struct vd_player *player)
-{
-	atomic_fetch_add_explicit(&player->references, 1, memory_order_relaxed);
-}
-
-void vdi_player_unref(struct vd_player *player)
-{
-	if (atomic_fetch_sub_explicit(&player->references, 1, memory_order_acq_rel) != 1)
-		return;
-	vdi_player_rounds_fini(player);
-	vdi_fault_plan_fini(&player->faults);
-	vdi_lock_fini(&player->lock);
-	vdi_free(player->changes);
-	vdi_free(player->flights);
-	vdi_free(player);
-}
-
-/* ---- Waiters ---- */
-
-static bool is_satisfied_locked(const struct vd_player *player, vd_rev revision)
-{
-	return player->position.ended || player->is_closing ||
-	       (revision != VD_PLAYER_END && player->position.revision >= revision);
-}
-
-static void wake_waiters_locked(struct vd_player *player)
-{
-	struct vdi_player_waiter *waiter, *next;
-	SLIST_HEAD(, vdi_player_waiter) left = SLIST_HEAD_INITIALIZER(left);
-
-	for (waiter = SLIST_FIRST(&player->waiters); waiter; waiter = next) {
-		next = SLIST_NEXT(waiter, node);
-		if (is_satisfied_locked(player, waiter->revision))
-			vdi_wait_signal(&waiter->wait); /* it may be freed now */
-		else
-			SLIST_INSERT_HEAD(&left, waiter, node);
-	}
-	SLIST_FIRST(&player->waiters) = SLIST_FIRST(&left);
-}
-
 /* Notes the end of the replay when all submitted transactions are applied and no more follow. */
 static void look_at_the_end_locked(struct vd_player *player)
 {
-	if (player->log_ended && player->applied == player->submitted && !player->position.ended) {
-		player->position.ended = true;
-		wake_waiters_locked(player);
+	if (player->log_ended && player->applied == player->submitted && !player->progress.ended) {
+		player->progress.ended = true;
+		vdi_player_wake_waiters_locked(player);
 	}
 }
 
@@ -94,7 +49,7 @@ static void on_compacted(void *arg, vd_status status, vd_rev revision, const str
 	vdi_lock_acquire(&player->lock);
 	player->compacting = false;
 	if (status == VD_OK)
-		player->position.compactions++;
+		player->progress.compactions++;
 	vdi_lock_release(&player->lock);
 	vdi_player_unref(player);
 }
@@ -111,16 +66,16 @@ static void inflict_locked(struct vd_player *player, const struct vdi_flight *fl
 {
 	switch (flight->fault) {
 	case VDI_FAULT_DISCONNECT:
-		player->position.disconnects++;
+		player->progress.disconnects++;
 		cut_locked(player, flight->revision, VD_UNAVAILABLE, "the player disconnected the watch");
 		break;
 	case VDI_FAULT_ERROR:
-		player->position.errors++;
+		player->progress.errors++;
 		cut_locked(player, flight->revision, VD_INTERNAL,
 			   player->fault_text[0] ? player->fault_text : "an error of the player");
 		break;
 	case VDI_FAULT_COMPACT:
-		player->position.disconnects++;
+		player->progress.disconnects++;
 		if (player->blackout == 0 && !player->compacting)
 			player->blackout = BLACKOUT_TRANSACTIONS;
 		cut_locked(player, flight->revision, VD_UNAVAILABLE, "the player disconnected the watch");
@@ -154,16 +109,16 @@ static void on_applied(void *arg, vd_status status, vd_rev revision, const struc
 	player->applied_bytes += flight->bytes;
 	if (status == VD_OK) {
 		flight->revision = revision;
-		player->position.revision = VDI_MAX(player->position.revision, revision);
-		player->position.transactions += flight->is_transaction;
-		player->position.records += flight->records;
+		player->progress.revision = VDI_MAX(player->progress.revision, revision);
+		player->progress.transactions += flight->is_transaction;
+		player->progress.records += flight->records;
 		if (flight->time.ns)
-			player->position.time = flight->time;
+			player->progress.time = flight->time;
 		if (flight->is_transaction)
 			compacts = ends_blackout_locked(player, false);
 		if (flight->has_fault)
 			inflict_locked(player, flight);
-		wake_waiters_locked(player);
+		vdi_player_wake_waiters_locked(player);
 	} else if (player->error.code == VD_OK && status != VD_CLOSED) {
 		player->error = *error;
 		player->log_ended = true;
@@ -204,7 +159,7 @@ static bool leads_too_far_locked(struct vd_player *player)
 	LIST_FOREACH(watch, &player->watches, node)
 	if (!watch->has_ended)
 		slowest = VDI_MIN(slowest, atomic_load(&watch->is_waiting) ?
-						   VDI_MAX(watch->position, player->position.revision) :
+						   VDI_MAX(watch->position, player->progress.revision) :
 						   watch->position);
 	if (slowest == INT64_MAX || player->submitted == 0)
 		return false;
@@ -297,7 +252,7 @@ static void take_cut(struct vd_player *player, const struct vdi_log_step *step)
 	vdi_lock_acquire(&player->lock);
 	snprintf(player->fault_text, sizeof player->fault_text, "%s", step->text);
 	if (player->applied == player->submitted) {
-		mark.revision = player->position.revision;
+		mark.revision = player->progress.revision;
 		inflict_locked(player, &mark);
 	} else {
 		flight = &player->flights[(player->submitted - 1) & (player->flight_capacity - 1)];
@@ -384,7 +339,7 @@ static enum decision decide_locked(struct vd_player *player, vd_mono *ret_due)
 		if (fast)
 			return APPLY;
 		if (player->steps_allowed == 0) {
-			player->position.resting = player->applied == player->submitted;
+			player->progress.resting = player->applied == player->submitted;
 			return WAIT;
 		}
 		player->steps_allowed -= player->step.kind == VDI_STEP_TXN;
@@ -401,22 +356,22 @@ static void rest(struct vd_player *player)
 
 	vdi_lock_acquire(&player->lock);
 	compacts = player->applied == player->submitted && ends_blackout_locked(player, true);
-	revision = player->position.revision;
+	revision = player->progress.revision;
 	vdi_lock_release(&player->lock);
 	if (compacts)
 		compact(player, revision);
 }
 
-static vd_status take_tail_locked(struct vd_player *player, struct vd_error *reterr)
+vd_status vdi_player_take_tail_locked(struct vd_player *player, struct vd_error *reterr)
 {
 	struct vdi_log_tail tail = vdi_log_steps_tail(player->steps);
 	char		    text[VDI_LOG_TAIL_SIZE];
 
-	player->position.was_torn |= tail.is_torn;
-	player->position.was_unclosed |= tail.is_unclosed;
-	player->position.torn_line = tail.is_torn ? tail.line : 0;
-	player->position.torn_records = tail.records;
-	player->position.torn_bytes = tail.bytes;
+	player->progress.was_torn |= tail.is_torn;
+	player->progress.was_unclosed |= tail.is_unclosed;
+	player->progress.torn_line = tail.is_torn ? tail.line : 0;
+	player->progress.torn_records = tail.records;
+	player->progress.torn_bytes = tail.bytes;
 	return player->strict && vdi_log_tail_say(&tail, text) ?
 		       vdi_log_steps_broken(player->steps, tail.line, text, reterr) :
 		       VD_OK;
@@ -428,7 +383,7 @@ static void end_log(struct vd_player *player, const struct vd_error *error)
 
 	vdi_lock_acquire(&player->lock);
 	if (error == NULL && player->steps &&
-	    take_tail_locked(player, &torn) != VD_OK) /* NULL: the log could not be reopened */
+	    vdi_player_take_tail_locked(player, &torn) != VD_OK) /* NULL: the log could not be reopened */
 		error = &torn;
 	if (error && player->error.code == VD_OK)
 		player->error = *error;
@@ -446,7 +401,7 @@ static bool begin_round(struct vd_player *player)
 	vdi_lock_acquire(&player->lock);
 	is_applied = player->applied == player->submitted;
 	if (is_applied) {
-		player->position.rounds++;
+		player->progress.rounds++;
 		player->pace_recorded.ns = 0;
 	}
 	vdi_lock_release(&player->lock);
@@ -478,7 +433,7 @@ static bool have_step(struct vd_player *player)
 	return player->has_step;
 }
 
-static void player_run(void *arg)
+void vdi_player_run(void *arg)
 {
 	struct vd_player *player = arg;
 	enum decision	  decision;
@@ -522,361 +477,4 @@ static void player_run(void *arg)
 			end_log(player, &error);
 	}
 	vd_actor_wake(player->actor);
-}
-
-/* ---- Controls ---- */
-
-#define CONTROL(player, change)                                                                              \
-	do {                                                                                                 \
-		vdi_lock_acquire(&(player)->lock);                                                           \
-		change;                                                                                      \
-		(player)->position.resting = false;                                                          \
-		if (!(player)->is_closing)                                                                   \
-			vd_actor_wake((player)->actor);                                                      \
-		vdi_lock_release(&(player)->lock);                                                           \
-	} while (0)
-
-void vd_player_pause(struct vd_player *player)
-{
-	CONTROL(player, player->is_paused = true; player->steps_allowed = 0);
-}
-
-void vd_player_resume(struct vd_player *player)
-{
-	CONTROL(player, player->is_paused = false; player->stop_revision = 0);
-}
-
-void vdi_player_play_until(struct vd_player *player, vd_rev revision)
-{
-	CONTROL(player, player->is_paused = false; player->stop_revision = revision);
-}
-
-/* The pace restarts with the next record. */
-void vd_player_set_speed(struct vd_player *player, double speed)
-{
-	CONTROL(player, player->speed = isfinite(speed) && speed > 0 ? speed : 0;
-		player->pace_recorded.ns = 0);
-}
-
-void vd_player_step(struct vd_player *player, uint64_t count)
-{
-	CONTROL(player, player->steps_allowed += count);
-}
-
-void vd_player_seek(struct vd_player *player, vd_rev revision)
-{
-	CONTROL(player, player->seek_revision = revision);
-}
-
-void vd_player_seek_time(struct vd_player *player, vd_wall time)
-{
-	CONTROL(player, player->seek_time = time);
-}
-
-void vd_player_position_get(const struct vd_player *player, struct vd_player_position *ret_position)
-{
-	struct vd_player *mine = (struct vd_player *) (uintptr_t) player; /* only its lock is modified */
-
-	vdi_lock_acquire(&mine->lock);
-	*ret_position = player->position;
-	ret_position->paused = player->is_paused;
-	vdi_lock_release(&mine->lock);
-}
-
-static vd_status wait_result_locked(const struct vd_player *player, vd_rev revision, struct vd_error *reterr)
-{
-	if (revision != VD_PLAYER_END && player->position.revision >= revision)
-		return VD_OK;
-	if (player->error.code != VD_OK) {
-		if (reterr)
-			*reterr = player->error;
-		return player->error.code;
-	}
-	if (player->position.ended)
-		return revision == VD_PLAYER_END ?
-			       VD_OK :
-			       vd_error_set(reterr, VD_NOT_FOUND,
-					    "the log ends at revision %lld, before %lld",
-					    (long long) player->position.revision, (long long) revision);
-	if (player->is_closing)
-		return vd_error_set(reterr, VD_CLOSED, "the player was closed");
-	return vd_error_set(reterr, VD_TIMEOUT, "the player is at revision %lld",
-			    (long long) player->position.revision);
-}
-
-vd_status vd_player_wait(struct vd_player *player, vd_rev revision, vd_dur timeout, struct vd_error *reterr)
-{
-	struct vdi_player_waiter waiter = { .revision = revision };
-	vd_status		 status;
-	bool			 signalled = true;
-
-	VDI_REQUIRE(player, reterr);
-	VDI_TRY(vdi_wait_check(player->env, __func__, reterr));
-	vdi_wait_init(&waiter.wait, player->env);
-	vdi_lock_acquire(&player->lock);
-	if (is_satisfied_locked(player, revision))
-		vdi_wait_signal(&waiter.wait);
-	else
-		SLIST_INSERT_HEAD(&player->waiters, &waiter, node);
-	vdi_lock_release(&player->lock);
-	if (timeout.ns < 0)
-		vdi_wait_wait(&waiter.wait);
-	else
-		signalled = vdi_wait_until(&waiter.wait, vd_mono_add(vd_env_now(player->env), timeout));
-	vdi_lock_acquire(&player->lock);
-	if (!signalled && !vdi_wait_is_done(&waiter.wait))
-		SLIST_REMOVE(&player->waiters, &waiter, vdi_player_waiter, node);
-	status = wait_result_locked(player, revision, reterr);
-	vdi_lock_release(&player->lock);
-	vdi_wait_fini(&waiter.wait);
-	return status;
-}
-
-/* ---- Opening ---- */
-
-/* Reports an error of the import as an error in the log. */
-static vd_status import_step(struct vd_player *player, struct vdi_mvcc_import *import,
-			     struct vd_error *reterr)
-{
-	struct vdi_log_step	 *step = &player->step;
-	struct vdi_import_change *changes = vdi_calloc(step->count + 1, sizeof *changes);
-	struct vd_error		  error = { 0 };
-	vd_status		  status = VD_OK;
-
-	if (changes == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	for (size_t i = 0; i < step->count; i++)
-		changes[i] = (struct vdi_import_change) { step->changes[i].is_delete, step->changes[i].kv };
-	if (step->kind == VDI_STEP_SNAPSHOT)
-		status = vdi_mvcc_import_snapshot(import, step->revision, changes, step->count, &error);
-	else if (step->kind == VDI_STEP_TXN)
-		status = vdi_mvcc_import_commit(import, changes, step->count, &error);
-	else if (step->kind == VDI_STEP_COMPACT)
-		status = vdi_mvcc_import_compact(import, step->revision, &error);
-	vdi_free(changes);
-	if (status == VD_INVALID)
-		return vdi_log_steps_broken(player->steps, step->line, error.message, reterr);
-	if (status != VD_OK && reterr)
-		*reterr = error;
-	player->position.transactions += step->kind == VDI_STEP_TXN;
-	player->position.records += step->count;
-	if (step->time.ns)
-		player->position.time = step->time;
-	return status;
-}
-
-struct opening {
-	struct vd_player *player;
-	vd_rev		  start_revision;
-};
-
-/* Imports the snapshot and the requested start. Keeps the next step for the actor. */
-static vd_status run_import(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr)
-{
-	struct opening	 *opening = arg;
-	struct vd_player *player = opening->player;
-	vd_status	  status;
-
-	while ((status = vdi_log_steps_next(player->steps, &player->step, reterr)) == VD_OK) {
-		if (player->step.kind != VDI_STEP_SNAPSHOT &&
-		    player->step.revision > opening->start_revision) {
-			player->has_step = true;
-			return VD_OK;
-		}
-		VDI_TRY(import_step(player, import, reterr));
-	}
-	if (status != VD_CLOSED)
-		return status;
-	VDI_TRY(take_tail_locked(player, reterr));
-	player->is_between = player->rounds_left && player->position.transactions;
-	player->log_ended = player->position.ended = !player->is_between;
-	return VD_OK;
-}
-
-static vd_status open_inner(struct vd_player *player, const struct vd_player_options *options,
-			    struct vd_error *reterr)
-{
-	struct opening		 opening = { player, options->start_revision };
-	struct vdi_mvcc_importer importer = { run_import, NULL, &opening };
-	struct vd_mvcc_options	 inner = VD_MVCC_OPTIONS_INIT;
-	struct vd_store_status	 status;
-
-	inner.history_bytes = options->history_bytes;
-	player->path = vdi_strndup(options->path, strlen(options->path));
-	if (player->path == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	VDI_TRY(vdi_log_steps_open(options->path, &player->steps, reterr));
-	VDI_TRY(vdi_mvcc_open_importing(player->env, &inner, NULL, &importer, &player->front.inner, reterr));
-	VDI_TRY(vd_store_status_get(player->front.inner, &status));
-	player->position.revision = status.current;
-	return VD_OK;
-}
-
-static vd_status open_actors(struct vd_player *player, struct vd_error *reterr)
-{
-	struct vd_actor_options actor = {
-		.name = "player", .run = player_run, .arg = player, .blocking = true
-	};
-	struct vd_actor_options clock = { .name = "player clock", .run = vdi_player_clock, .arg = player };
-	vd_status		status = vd_actor_new(player->env, &actor, &player->actor);
-
-	if (status == VD_OK)
-		status = vd_actor_new(player->env, &clock, &player->clock);
-	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "player: the actor cannot be created");
-}
-
-static vd_status check_options(const struct vd_player_options *options, struct vd_error *reterr)
-{
-	if (options->path == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: path is NULL");
-	if (options->rounds != 1 && strcmp(options->path, "-") == 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "player: standard input can be played only once");
-	if (!(options->speed >= 0) || !isfinite(options->speed))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: speed must be 0 or more");
-	if (options->history_bytes < 0 || options->start_revision < 0 || options->lead_max == 0 ||
-	    options->lead_max > VDI_PLAYER_LEAD_LIMIT / 2)
-		return vd_error_set(
-			reterr, VD_INVALID_ARGUMENT,
-			"player: history_bytes and start_revision must be 0 or more, lead_max 1 to %u",
-			VDI_PLAYER_LEAD_LIMIT / 2);
-	return VD_OK;
-}
-
-static vd_status prepare(struct vd_player *player, const struct vd_player_options *options,
-			 struct vd_error *reterr)
-{
-	player->flight_capacity = 2048;
-	while (player->flight_capacity < options->lead_max + VDI_PLAYER_FLIGHTS_MAX)
-		player->flight_capacity *= 2;
-	player->flights = vdi_calloc(player->flight_capacity, sizeof *player->flights);
-	if (player->flights == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	VDI_TRY(vdi_fault_plan_init(&player->faults, options->faults, reterr));
-	VDI_TRY(open_inner(player, options, reterr));
-	return open_actors(player, reterr);
-}
-
-vd_status vd_player_open(const struct vd_env *env, const struct vd_player_options *options,
-			 struct vd_player **ret_player, struct vd_error *reterr)
-{
-	struct vd_player *player;
-	vd_status	  status;
-
-	VDI_REQUIRE(env, reterr);
-	VDI_REQUIRE(ret_player, reterr);
-	VDI_REQUIRE_OPTIONS(options, reterr);
-	VDI_TRY(check_options(options, reterr));
-	player = VDI_NEW(struct vd_player);
-	if (player == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	player->front.base.ops = &vdi_player_store_ops;
-	player->front.base.env = player->env = env;
-	player->references = 1;
-	player->writable = options->writable;
-	player->strict = options->strict;
-	player->lead_max = options->lead_max;
-	player->lead_bytes_max = VDI_PLAYER_LEAD_BYTES_MAX;
-	if (options->history_bytes)
-		player->lead_bytes_max =
-			VDI_MIN(player->lead_bytes_max, (uint64_t) options->history_bytes / 2);
-	player->seed = options->seed;
-	player->speed = options->speed;
-	player->is_paused = options->paused;
-	vdi_lock_init(&player->lock, VDI_LOCK_STORE);
-	player->rounds_left = options->rounds ? options->rounds - 1 : UINT64_MAX;
-	player->position.rounds = 1;
-	vdi_rand_init(&player->rand, options->seed);
-	vdi_rand_shared_init(&player->call_rand, options->seed ^ 0x706c6179);
-	LIST_INIT(&player->watches);
-	SLIST_INIT(&player->waiters);
-	status = prepare(player, options, reterr);
-	if (status != VD_OK) {
-		vdi_wait_for_actor_close(env, player->actor);
-		vdi_wait_for_actor_close(env, player->clock);
-		if (player->front.inner)
-			(void) vd_store_close_wait(player->front.inner);
-		vdi_player_unref(player);
-		return status;
-	}
-	player->usage = (struct vdi_usage) { .kind = "player", .closed_by = "vd_player_close", .env = env };
-	vdi_usage_begin(&player->usage);
-	vd_actor_wake(player->actor);
-	*ret_player = player;
-	return VD_OK;
-}
-
-void vdi_player_prepare(struct vd_player *player, vdi_codec_of_fn codec_of, void *arg)
-{
-	player->codec_of = codec_of;
-	player->codec_of_arg = arg;
-	if (player->steps)
-		vdi_log_steps_prepare(player->steps, codec_of, arg);
-}
-
-struct vd_store *vd_player_store(struct vd_player *player)
-{
-	return &player->front.base;
-}
-
-/* ---- Closing: the reader, then the clock, then the store that both use ---- */
-
-static void on_inner_closed(void *arg)
-{
-	struct vd_player *player = arg;
-	void (*done)(void *arg) = player->close_done;
-	void *done_arg = player->close_done_arg;
-
-	vdi_usage_end(&player->usage);
-	vdi_player_unref(player);
-	if (done)
-		done(done_arg);
-}
-
-static void on_clock_closed(void *arg)
-{
-	struct vd_player *player = arg;
-
-	vd_store_close(player->front.inner, on_inner_closed, player);
-}
-
-static void on_actor_closed(void *arg)
-{
-	struct vd_player *player = arg;
-	struct vd_actor	 *clock = player->clock;
-
-	vd_actor_close(clock, on_clock_closed, player);
-}
-
-void vd_player_close(struct vd_player *player, void (*done)(void *arg), void *arg)
-{
-	if (player == NULL) {
-		if (done)
-			done(arg);
-		return;
-	}
-	vdi_usage_check("vd_player_close", &player->front.base);
-	if (atomic_exchange(&player->usage.is_closing, true))
-		vdi_misuse("vd_player_close: the player is closing already");
-	vdi_lock_acquire(&player->lock);
-	player->is_closing = true;
-	player->close_done = done;
-	player->close_done_arg = arg;
-	wake_waiters_locked(player);
-	vdi_lock_release(&player->lock);
-	vd_actor_close(player->actor, on_actor_closed, player);
-}
-
-struct vd_player *vd_player_close_wait(struct vd_player *player)
-{
-	struct vdi_wait wait;
-
-	if (player) {
-		vdi_wait_check_close(__func__, "vd_player_close");
-		vdi_wait_init(&wait, player->env);
-		vd_player_close(player, vdi_wait_signal_arg, &wait);
-		vdi_wait_wait(&wait);
-		vdi_wait_fini(&wait);
-	}
-	return NULL;
 }

@@ -1,5 +1,5 @@
 /* The private state of a player: player.c reads the log and applies it, player_store.c is the store that
- * clients see.
+ * clients see; player_open.c opens and closes it, player_control.c has its controls.
  *
  *   player (actor, blocking: it reads a file)   log -> transactions -> inner store, at the right time, within
  *                                               a bounded lead over the watches
@@ -139,7 +139,7 @@ struct vd_player {
 	bool			  waits_for_watches;
 	bool			  log_ended;
 	struct vd_error		  error; /* code VD_OK: none */
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 	LIST_HEAD(, vdi_player_watch) watches;
 	struct vdi_timer_heap timers;
 	uint64_t	      opened; /* total number of opened watches */
@@ -178,8 +178,13 @@ void vdi_player_play_until(struct vd_player *player, vd_rev revision);
 /* Calls vdi_log_steps_prepare for steps read from now on. The simulator's thread only; the log must not be
  * read concurrently. */
 void vdi_player_prepare(struct vd_player *player, vdi_codec_of_fn codec_of, void *arg);
-/* The handler of the clock actor. */
+/* The handlers of the two actors. */
+void vdi_player_run(void *player);
 void vdi_player_clock(void *player);
+/* Signals the waiters whose wait is over. */
+void vdi_player_wake_waiters_locked(struct vd_player *player);
+/* Notes how the log ended. VD_BAD_REQUEST: torn or unclosed, and the player is strict. */
+VDI_MUST_USE vd_status vdi_player_take_tail_locked(struct vd_player *player, struct vd_error *reterr);
 
 /* ---- Rounds (player_loop.c); on the actor ---- */
 

@@ -131,7 +131,7 @@ static void move(struct vd_player *player, struct vdi_log_step *step)
 static vd_status reset(struct vd_player *player, const struct vdi_log_step *snapshot)
 {
 	struct listing now = { .player = player };
-	vd_rev	       revision = player->position.revision + 1; /* not shared: everything is applied */
+	vd_rev	       revision = player->progress.revision + 1; /* not shared: everything is applied */
 	struct vd_store_status status_now;
 	vd_status	       status = vd_store_status_get(player->front.inner, &status_now);
 

@@ -37,13 +37,13 @@ static vd_status player_range(struct vd_store *store, const struct vd_range_requ
 	struct vd_player *player = vdi_player_of(store);
 	struct vd_error	  error = { 0 };
 
-	if (call_dice(player, player->faults.refuse, &player->position.refusals)) {
+	if (call_dice(player, player->faults.refuse, &player->progress.refusals)) {
 		unavailable(&error);
 		done(arg, VD_UNAVAILABLE, NULL, &error);
 		return VD_OK;
 	}
 	if (request->revision > 0 &&
-	    call_dice(player, player->faults.too_large, &player->position.too_large)) {
+	    call_dice(player, player->faults.too_large, &player->progress.too_large)) {
 		(void) vd_error_set(&error, VD_TOO_LARGE_REVISION,
 				    "required revision %lld is a future revision (injected fault)",
 				    (long long) request->revision);
@@ -123,12 +123,12 @@ static vd_status player_txn(struct vd_store *store, const struct vd_txn_request 
 		done(arg, VD_FORBIDDEN, NULL, &error);
 		return VD_OK;
 	}
-	if (call_dice(player, player->faults.refuse, &player->position.refusals)) {
+	if (call_dice(player, player->faults.refuse, &player->progress.refusals)) {
 		unavailable(&error);
 		done(arg, VD_UNAVAILABLE, NULL, &error);
 		return VD_OK;
 	}
-	if (is_write && call_dice(player, player->faults.lose, &player->position.lost_answers))
+	if (is_write && call_dice(player, player->faults.lose, &player->progress.lost_answers))
 		return lose_answer(player, request, done, arg);
 	return vd_store_txn(player->front.inner, request, done, arg);
 }
@@ -161,22 +161,22 @@ static vd_status player_lease_grant(struct vd_store *store, int64_t id, int64_t 
 
 static void player_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg)
 {
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 	char			  text[512];
 	int			  size;
 
-	vd_player_position_get(vdi_player_of(store), &position);
+	vd_player_progress_get(vdi_player_of(store), &progress);
 	size = snprintf(
 		text, sizeof text,
 		",\"replay\":{\"revision\":%lld,\"transactions\":%llu,\"records\":%llu,\"paused\":%s,"
 		"\"ended\":%s,\"disconnects\":%llu,\"compactions\":%llu,"
 		"\"errors\":%llu,\"delays\":%llu,\"refusals\":%llu,\"lostAnswers\":%llu,\"tooLarge\":%llu}",
-		(long long) position.revision, (unsigned long long) position.transactions,
-		(unsigned long long) position.records, position.paused ? "true" : "false",
-		position.ended ? "true" : "false", (unsigned long long) position.disconnects,
-		(unsigned long long) position.compactions, (unsigned long long) position.errors,
-		(unsigned long long) position.delays, (unsigned long long) position.refusals,
-		(unsigned long long) position.lost_answers, (unsigned long long) position.too_large);
+		(long long) progress.revision, (unsigned long long) progress.transactions,
+		(unsigned long long) progress.records, progress.paused ? "true" : "false",
+		progress.ended ? "true" : "false", (unsigned long long) progress.disconnects,
+		(unsigned long long) progress.compactions, (unsigned long long) progress.errors,
+		(unsigned long long) progress.delays, (unsigned long long) progress.refusals,
+		(unsigned long long) progress.lost_answers, (unsigned long long) progress.too_large);
 	write(arg, (struct vd_bytes) { text, (size_t) size });
 	vd_store_dump(vdi_player_of(store)->front.inner, write, arg);
 }
@@ -335,7 +335,7 @@ static void hold(struct vdi_player_watch *watch, const struct vd_store_batch *ba
 	vdi_lock_acquire(&player->lock);
 	watch->is_holding = true;
 	watch->held_until = vd_mono_add(vd_env_now(player->env), delay);
-	player->position.delays++;
+	player->progress.delays++;
 	if (!player->is_closing) {
 		vdi_timer_heap_set(&player->timers, &watch->timer, watch->held_until);
 		vd_actor_set_timer(player->clock, vdi_timer_heap_next_due(&player->timers));

@@ -15,71 +15,72 @@
 
 /* ---- Running ---- */
 
-static void ask_rules(struct vd_rehearsal *rehearsal)
+static void ask_rules(struct vd_simulation *simulation)
 {
-	struct vd_store	      *store = rehearsal->player->front.inner;
+	struct vd_store	      *store = simulation->player->front.inner;
 	struct vd_store_status status;
 
-	if (rehearsal->rule_count == 0 || vd_store_status_get(store, &status) != VD_OK ||
-	    status.current == rehearsal->asked_at)
+	if (simulation->rule_count == 0 || vd_store_status_get(store, &status) != VD_OK ||
+	    status.current == simulation->asked_at)
 		return;
-	rehearsal->asked_at = status.current;
-	for (size_t i = 0; i < rehearsal->rule_count; i++)
-		if (!rehearsal->rules[i].holds(rehearsal->rules[i].arg, store) &&
-		    rehearsal->violation[0] == 0)
-			(void) snprintf(rehearsal->violation, sizeof rehearsal->violation,
+	simulation->asked_at = status.current;
+	for (size_t i = 0; i < simulation->rule_count; i++)
+		if (!simulation->rules[i].holds(simulation->rules[i].arg, store) &&
+		    simulation->violation[0] == 0)
+			(void) snprintf(simulation->violation, sizeof simulation->violation,
 					"always: \"%s\" does not hold at revision %lld",
-					rehearsal->rules[i].name, (long long) status.current);
+					simulation->rules[i].name, (long long) status.current);
 }
 
 /* Called between two steps of the simulator. */
 static bool look(void *arg)
 {
-	struct vd_rehearsal *rehearsal = arg;
+	struct vd_simulation *simulation = arg;
 
-	ask_rules(rehearsal);
-	return rehearsal->condition && rehearsal->condition(rehearsal->condition_arg);
+	ask_rules(simulation);
+	return simulation->condition && simulation->condition(simulation->condition_arg);
 }
 
-bool vd_rehearsal_until(struct vd_rehearsal *rehearsal, bool (*condition)(void *arg), void *arg, vd_dur limit)
+bool vd_simulation_until(struct vd_simulation *simulation, bool (*condition)(void *arg), void *arg,
+			 vd_dur limit)
 {
 	bool held;
 
-	rehearsal->condition = condition;
-	rehearsal->condition_arg = arg;
-	held = vdi_sim_run_until(rehearsal->env, look, rehearsal, limit);
-	rehearsal->condition = NULL;
+	simulation->condition = condition;
+	simulation->condition_arg = arg;
+	held = vdi_sim_run_until(simulation->env, look, simulation, limit);
+	simulation->condition = NULL;
 	return held;
 }
 
-void vd_rehearsal_pass(struct vd_rehearsal *rehearsal, vd_dur time)
+void vd_simulation_pass(struct vd_simulation *simulation, vd_dur time)
 {
-	(void) vd_rehearsal_until(rehearsal, NULL, NULL, time);
+	(void) vd_simulation_until(simulation, NULL, NULL, time);
 }
 
 static bool is_at_rest(void *arg)
 {
-	struct vd_rehearsal	 *rehearsal = arg;
-	struct vd_player_position position;
+	struct vd_simulation	 *simulation = arg;
+	struct vd_player_progress progress;
 
-	vd_player_position_get(rehearsal->player, &position);
-	return position.ended || (position.paused && position.resting);
+	vd_player_progress_get(simulation->player, &progress);
+	return progress.ended || (progress.paused && progress.resting);
 }
 
 static bool has_caught_up(void *arg)
 {
-	struct vd_rehearsal   *rehearsal = arg;
+	struct vd_simulation  *simulation = arg;
 	struct vd_store_status status;
 
-	if (vd_store_status_get(rehearsal->player->front.inner, &status) != VD_OK)
+	if (vd_store_status_get(simulation->player->front.inner, &status) != VD_OK)
 		return true;
-	for (size_t i = 0; i < rehearsal->cache_count; i++)
-		if (vd_cacher_ready(rehearsal->caches[i].cacher, NULL) != VD_OK ||
-		    vd_cacher_revision(rehearsal->caches[i].cacher) < status.current)
+	for (size_t i = 0; i < simulation->cache_count; i++)
+		if (vd_cacher_ready(simulation->caches[i].cacher, NULL) != VD_OK ||
+		    vd_cacher_revision(simulation->caches[i].cacher) < status.current)
 			return false;
-	for (size_t i = 0; i < rehearsal->part_count; i++)
-		if (!vdi_viewer_is_open(rehearsal->parts[i]->viewer) ||
-		    !vdi_viewer_is_idle(rehearsal->parts[i]->viewer))
+	for (size_t i = 0; i < simulation->part_count; i++)
+		if (!vdi_viewer_is_open(simulation->parts[i]->viewer) ||
+		    !vdi_viewer_is_idle(simulation->parts[i]->viewer))
 			return false;
 	return true;
 }
@@ -101,7 +102,7 @@ static bool is_true(void *flag)
 }
 
 /* Requests a consistent list, so that an idle cache asks for the store's revision. Its result is ignored. */
-static void nudge(struct vd_rehearsal *rehearsal, struct vd_cacher *cacher, vd_rev revision)
+static void nudge(struct vd_simulation *simulation, struct vd_cacher *cacher, vd_rev revision)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 	bool		       answered = false;
@@ -110,82 +111,82 @@ static void nudge(struct vd_rehearsal *rehearsal, struct vd_cacher *cacher, vd_r
 	options.match = VD_MATCH_NOT_OLDER_THAN;
 	options.limit = 1;
 	if (vd_cacher_list(cacher, &options, listed, &answered, NULL) == VD_OK)
-		(void) vd_rehearsal_until(rehearsal, is_true, &answered, PATIENCE);
+		(void) vd_simulation_until(simulation, is_true, &answered, PATIENCE);
 }
 
-static vd_status catch_up(struct vd_rehearsal *rehearsal, struct vd_error *reterr)
+static vd_status catch_up(struct vd_simulation *simulation, struct vd_error *reterr)
 {
-	vd_mono last = vd_mono_add(vd_env_now(rehearsal->env), PATIENCE);
+	vd_mono last = vd_mono_add(vd_env_now(simulation->env), PATIENCE);
 
-	while (!has_caught_up(rehearsal)) {
+	while (!has_caught_up(simulation)) {
 		struct vd_store_status status;
 
-		if (vd_env_now(rehearsal->env).ns >= last.ns)
+		if (vd_env_now(simulation->env).ns >= last.ns)
 			return vd_error_set(reterr, VD_TIMEOUT,
 					    "a cache or a watch did not catch up within an hour");
-		VDI_TRY(vd_store_status_get(rehearsal->player->front.inner, &status));
-		for (size_t i = 0; i < rehearsal->cache_count; i++)
-			if (vd_cacher_ready(rehearsal->caches[i].cacher, NULL) == VD_OK &&
-			    vd_cacher_revision(rehearsal->caches[i].cacher) < status.current)
-				nudge(rehearsal, rehearsal->caches[i].cacher, status.current);
-		(void) vd_rehearsal_until(rehearsal, has_caught_up, rehearsal, VD_SECONDS(5));
+		VDI_TRY(vd_store_status_get(simulation->player->front.inner, &status));
+		for (size_t i = 0; i < simulation->cache_count; i++)
+			if (vd_cacher_ready(simulation->caches[i].cacher, NULL) == VD_OK &&
+			    vd_cacher_revision(simulation->caches[i].cacher) < status.current)
+				nudge(simulation, simulation->caches[i].cacher, status.current);
+		(void) vd_simulation_until(simulation, has_caught_up, simulation, VD_SECONDS(5));
 	}
 	return VD_OK;
 }
 
-vd_status vd_rehearsal_run(struct vd_rehearsal *rehearsal, vd_rev revision, struct vd_error *reterr)
+vd_status vd_simulation_run(struct vd_simulation *simulation, vd_rev revision, struct vd_error *reterr)
 {
 	vd_status status;
 
-	VDI_REQUIRE(rehearsal, reterr);
+	VDI_REQUIRE(simulation, reterr);
 	if (revision <= 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "rehearsal: revision must be greater than 0");
-	vdi_player_play_until(rehearsal->player, revision);
-	while (!vd_rehearsal_until(rehearsal, is_at_rest, rehearsal, PATIENCE)) {
+				    "simulation: revision must be greater than 0");
+	vdi_player_play_until(simulation->player, revision);
+	while (!vd_simulation_until(simulation, is_at_rest, simulation, PATIENCE)) {
 		/* records may be hours apart */
 	}
 	/* Answers at once, because the player is idle. */
-	status = vd_player_wait(rehearsal->player, revision == VD_PLAYER_END ? VD_PLAYER_END : 1, VD_MS(0),
+	status = vd_player_wait(simulation->player, revision == VD_PLAYER_END ? VD_PLAYER_END : 1, VD_MS(0),
 				reterr);
 	if (status == VD_OK && revision != VD_PLAYER_END)
-		status = vd_player_wait(rehearsal->player, rehearsal->player->position.ended ? revision : 1,
+		status = vd_player_wait(simulation->player, simulation->player->progress.ended ? revision : 1,
 					VD_MS(0), reterr);
 	VDI_TRY(status);
-	VDI_TRY(catch_up(rehearsal, reterr));
-	vd_rehearsal_pass(rehearsal, rehearsal->settle);
-	VDI_TRY(catch_up(rehearsal, reterr));
-	(void) vdi_sim_run_until_idle(rehearsal->env);
-	vdi_rehearsal_compare(rehearsal);
+	VDI_TRY(catch_up(simulation, reterr));
+	vd_simulation_pass(simulation, simulation->settle);
+	VDI_TRY(catch_up(simulation, reterr));
+	(void) vdi_sim_run_until_idle(simulation->env);
+	vdi_simulation_compare(simulation);
 	return VD_OK;
 }
 
 /* ---- Caches, watches, rules ---- */
 
-vd_status vd_rehearsal_cacher(struct vd_rehearsal *rehearsal, const char *key_prefix, bool cluster_scoped,
-			      struct vd_cacher **ret_cacher, struct vd_error *reterr)
+vd_status vd_simulation_cacher(struct vd_simulation *simulation, const char *key_prefix, bool cluster_scoped,
+			       struct vd_cacher **ret_cacher, struct vd_error *reterr)
 {
-	struct vd_cacher_options   options = VD_CACHER_OPTIONS_INIT;
-	struct vdi_rehearsal_cache cache = { 0 };
-	vd_status		   status;
+	struct vd_cacher_options    options = VD_CACHER_OPTIONS_INIT;
+	struct vdi_simulation_cache cache = { 0 };
+	vd_status		    status;
 
-	VDI_REQUIRE(rehearsal, reterr);
+	VDI_REQUIRE(simulation, reterr);
 	VDI_REQUIRE(key_prefix, reterr);
 	VDI_REQUIRE(ret_cacher, reterr);
-	for (size_t i = 0; i < rehearsal->cache_count; i++)
-		if (strcmp(rehearsal->caches[i].prefix, key_prefix) == 0) {
-			*ret_cacher = rehearsal->caches[i].cacher;
+	for (size_t i = 0; i < simulation->cache_count; i++)
+		if (strcmp(simulation->caches[i].prefix, key_prefix) == 0) {
+			*ret_cacher = simulation->caches[i].cacher;
 			return VD_OK;
 		}
-	if (!vdi_grow((void **) &rehearsal->caches, &rehearsal->cache_capacity, rehearsal->cache_count + 1,
+	if (!vdi_grow((void **) &simulation->caches, &simulation->cache_capacity, simulation->cache_count + 1,
 		      sizeof cache) ||
 	    (cache.prefix = vdi_strdup(key_prefix)) == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	options.resource = options.key_prefix = cache.prefix;
 	options.cluster_scoped = cluster_scoped;
-	options.codec = rehearsal->codec;
+	options.codec = simulation->codec;
 	options.skip_undecodable = true;
-	status = vd_cacher_new(rehearsal->env, &rehearsal->player->front.base, &options, &cache.cacher,
+	status = vd_cacher_new(simulation->env, &simulation->player->front.base, &options, &cache.cacher,
 			       reterr);
 	if (status == VD_OK) {
 		status = vd_cacher_ready_wait(cache.cacher, PATIENCE, reterr);
@@ -196,19 +197,19 @@ vd_status vd_rehearsal_cacher(struct vd_rehearsal *rehearsal, const char *key_pr
 		vdi_free(cache.prefix);
 		return status;
 	}
-	rehearsal->caches[rehearsal->cache_count++] = cache;
+	simulation->caches[simulation->cache_count++] = cache;
 	*ret_cacher = cache.cacher;
 	return VD_OK;
 }
 
 static void take_event(void *arg, const struct vd_watch_event *event)
 {
-	vdi_rehearsal_watch_take(&((struct vdi_rehearsal_part *) arg)->watch, event);
+	vdi_simulation_watch_take(&((struct vdi_simulation_part *) arg)->watch, event);
 }
 
 static void take_end(void *arg, vd_status reason, bool starts_over)
 {
-	vdi_rehearsal_watch_ended(&((struct vdi_rehearsal_part *) arg)->watch, reason, starts_over);
+	vdi_simulation_watch_ended(&((struct vdi_simulation_part *) arg)->watch, reason, starts_over);
 }
 
 static struct vd_bytes copy_to(char **at, struct vd_bytes slice)
@@ -222,7 +223,7 @@ static struct vd_bytes copy_to(char **at, struct vd_bytes slice)
 }
 
 /* Copies the watch's scope to a list that must show the same objects. */
-static bool copy_scope(struct vdi_rehearsal_part *part, const struct vd_watch_options *watch)
+static bool copy_scope(struct vdi_simulation_part *part, const struct vd_watch_options *watch)
 {
 	char *at = part->text =
 		vdi_alloc(watch->namespace_name.size + watch->name.size + watch->label_selector.size +
@@ -245,17 +246,17 @@ static bool is_open(void *viewer)
 	return vdi_viewer_is_open(viewer);
 }
 
-static void close_part(struct vd_rehearsal *rehearsal, struct vdi_rehearsal_part *part)
+static void close_part(struct vd_simulation *simulation, struct vdi_simulation_part *part)
 {
 	struct vdi_wait wait;
 
 	if (part->viewer) {
-		vdi_wait_init(&wait, rehearsal->env);
+		vdi_wait_init(&wait, simulation->env);
 		vdi_viewer_close(part->viewer, vdi_wait_signal_arg, &wait);
 		vdi_wait_wait(&wait);
 		vdi_wait_fini(&wait);
 	}
-	vdi_rehearsal_watch_fini(&part->watch);
+	vdi_simulation_watch_fini(&part->watch);
 	vdi_free(part->text);
 	vdi_free(part);
 }
@@ -272,83 +273,83 @@ static vd_status try_options(struct vd_cacher *cacher, const struct vd_watch_opt
 	return status == VD_NOT_READY ? VD_OK : status;
 }
 
-vd_status vd_rehearsal_watch(struct vd_rehearsal *rehearsal, struct vd_cacher *cacher,
-			     const struct vd_watch_options *options, unsigned *ret_watch,
-			     struct vd_error *reterr)
+vd_status vd_simulation_watch(struct vd_simulation *simulation, struct vd_cacher *cacher,
+			      const struct vd_watch_options *options, unsigned *ret_watch,
+			      struct vd_error *reterr)
 {
 	struct vdi_viewer_options viewer = {
 		.watch = options, .resume = true, .event = take_event, .ended = take_end
 	};
-	struct vdi_rehearsal_part *part;
+	struct vdi_simulation_part *part;
 
-	VDI_REQUIRE(rehearsal, reterr);
+	VDI_REQUIRE(simulation, reterr);
 	VDI_REQUIRE(cacher, reterr);
 	VDI_REQUIRE(ret_watch, reterr);
 	VDI_REQUIRE_OPTIONS(options, reterr);
 	VDI_TRY(try_options(cacher, options, reterr));
-	part = VDI_NEW(struct vdi_rehearsal_part);
+	part = VDI_NEW(struct vdi_simulation_part);
 	if (part == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	vdi_rehearsal_watch_init(&part->watch, VDI_MAX(options->revision, 0));
+	vdi_simulation_watch_init(&part->watch, VDI_MAX(options->revision, 0));
 	part->cacher = cacher;
 	viewer.event_arg = part;
-	if (!vdi_grow((void **) &rehearsal->parts, &rehearsal->part_capacity, rehearsal->part_count + 1,
-		      sizeof *rehearsal->parts) ||
+	if (!vdi_grow((void **) &simulation->parts, &simulation->part_capacity, simulation->part_count + 1,
+		      sizeof *simulation->parts) ||
 	    !copy_scope(part, options) ||
-	    vdi_viewer_new(rehearsal->env, cacher, &viewer, &part->viewer) != VD_OK) {
-		close_part(rehearsal, part);
+	    vdi_viewer_new(simulation->env, cacher, &viewer, &part->viewer) != VD_OK) {
+		close_part(simulation, part);
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	}
-	rehearsal->parts[rehearsal->part_count++] = part;
-	(void) vd_rehearsal_until(rehearsal, is_open, part->viewer, PATIENCE);
-	(void) vdi_sim_run_until_idle(rehearsal->env); /* delivers the initial state */
-	*ret_watch = (unsigned) rehearsal->part_count - 1;
+	simulation->parts[simulation->part_count++] = part;
+	(void) vd_simulation_until(simulation, is_open, part->viewer, PATIENCE);
+	(void) vdi_sim_run_until_idle(simulation->env); /* delivers the initial state */
+	*ret_watch = (unsigned) simulation->part_count - 1;
 	return VD_OK;
 }
 
-vd_status vd_rehearsal_always(struct vd_rehearsal *rehearsal, const char	     *name,
-			      bool (*holds)(void *arg, struct vd_store *store), void *arg)
+vd_status vd_simulation_always(struct vd_simulation *simulation, const char	      *name,
+			       bool (*holds)(void *arg, struct vd_store *store), void *arg)
 {
-	struct vdi_rehearsal_rule rule = { .holds = holds, .arg = arg };
+	struct vdi_simulation_rule rule = { .holds = holds, .arg = arg };
 
-	VDI_REQUIRE(rehearsal, NULL);
+	VDI_REQUIRE(simulation, NULL);
 	VDI_REQUIRE(name, NULL);
 	VDI_REQUIRE(holds, NULL);
 	rule.name = vdi_strdup(name);
-	if (rule.name == NULL || !vdi_grow((void **) &rehearsal->rules, &rehearsal->rule_capacity,
-					   rehearsal->rule_count + 1, sizeof rule)) {
+	if (rule.name == NULL || !vdi_grow((void **) &simulation->rules, &simulation->rule_capacity,
+					   simulation->rule_count + 1, sizeof rule)) {
 		vdi_free(rule.name);
 		return VD_NOMEM;
 	}
-	rehearsal->rules[rehearsal->rule_count++] = rule;
+	simulation->rules[simulation->rule_count++] = rule;
 	return VD_OK;
 }
 
 /* ---- Lifetime ---- */
 
-struct vd_env *vd_rehearsal_env(struct vd_rehearsal *rehearsal)
+struct vd_env *vd_simulation_env(struct vd_simulation *simulation)
 {
-	return rehearsal->env;
+	return simulation->env;
 }
 
-struct vd_store *vd_rehearsal_store(struct vd_rehearsal *rehearsal)
+struct vd_store *vd_simulation_store(struct vd_simulation *simulation)
 {
-	return vd_player_store(rehearsal->player);
+	return vd_player_store(simulation->player);
 }
 
-struct vd_player *vd_rehearsal_player(struct vd_rehearsal *rehearsal)
+struct vd_player *vd_simulation_player(struct vd_simulation *simulation)
 {
-	return rehearsal->player;
+	return simulation->player;
 }
 
-static vd_status prepare(struct vd_rehearsal *rehearsal, const struct vd_rehearsal_options *options,
+static vd_status prepare(struct vd_simulation *simulation, const struct vd_simulation_options *options,
 			 struct vd_error *reterr)
 {
 	struct vd_player_options player = VD_PLAYER_OPTIONS_INIT;
 
-	if (vdi_env_new_sim(options->seed, options->log, options->log_arg, &rehearsal->env) != VD_OK)
+	if (vdi_env_new_sim(options->seed, options->log, options->log_arg, &simulation->env) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	VDI_TRY(vd_codec_json_new(CODEC_FIELDS_NONE, &rehearsal->codec, reterr));
+	VDI_TRY(vd_codec_json_new(CODEC_FIELDS_NONE, &simulation->codec, reterr));
 	player.path = options->path;
 	player.speed = options->speed;
 	player.paused = true;
@@ -357,55 +358,55 @@ static vd_status prepare(struct vd_rehearsal *rehearsal, const struct vd_rehears
 	player.seed = options->seed;
 	player.faults = options->faults;
 	player.history_bytes = options->history_bytes;
-	VDI_TRY(vd_player_open(rehearsal->env, &player, &rehearsal->player, reterr));
-	vdi_sim_set_step_delay(rehearsal->env, options->step_delay_max);
+	VDI_TRY(vd_player_open(simulation->env, &player, &simulation->player, reterr));
+	vdi_sim_set_step_delay(simulation->env, options->step_delay_max);
 	return VD_OK;
 }
 
-vd_status vd_rehearsal_open(const struct vd_rehearsal_options *options, struct vd_rehearsal **ret_rehearsal,
-			    struct vd_error *reterr)
+vd_status vd_simulation_open(const struct vd_simulation_options *options,
+			     struct vd_simulation **ret_simulation, struct vd_error *reterr)
 {
-	struct vd_rehearsal *rehearsal;
-	vd_status	     status;
+	struct vd_simulation *simulation;
+	vd_status	      status;
 
-	VDI_REQUIRE(ret_rehearsal, reterr);
+	VDI_REQUIRE(ret_simulation, reterr);
 	VDI_REQUIRE_OPTIONS(options, reterr);
 	if (options->step_delay_max.ns < 0 || options->settle.ns < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "rehearsal: step_delay_max and settle must not be negative");
-	rehearsal = VDI_NEW(struct vd_rehearsal);
-	if (rehearsal == NULL)
+				    "simulation: step_delay_max and settle must not be negative");
+	simulation = VDI_NEW(struct vd_simulation);
+	if (simulation == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	rehearsal->settle = options->settle;
-	rehearsal->failed = options->failed;
-	rehearsal->failed_arg = options->failed_arg;
-	status = prepare(rehearsal, options, reterr);
+	simulation->settle = options->settle;
+	simulation->failed = options->failed;
+	simulation->failed_arg = options->failed_arg;
+	status = prepare(simulation, options, reterr);
 	if (status != VD_OK) {
-		vd_rehearsal_close(rehearsal);
+		vd_simulation_close(simulation);
 		return status;
 	}
-	*ret_rehearsal = rehearsal;
+	*ret_simulation = simulation;
 	return VD_OK;
 }
 
-struct vd_rehearsal *vd_rehearsal_close(struct vd_rehearsal *rehearsal)
+struct vd_simulation *vd_simulation_close(struct vd_simulation *simulation)
 {
-	if (rehearsal == NULL)
+	if (simulation == NULL)
 		return NULL;
-	for (size_t i = 0; i < rehearsal->part_count; i++)
-		close_part(rehearsal, rehearsal->parts[i]);
-	for (size_t i = 0; i < rehearsal->cache_count; i++) {
-		vd_cacher_close_wait(rehearsal->caches[i].cacher);
-		vdi_free(rehearsal->caches[i].prefix);
+	for (size_t i = 0; i < simulation->part_count; i++)
+		close_part(simulation, simulation->parts[i]);
+	for (size_t i = 0; i < simulation->cache_count; i++) {
+		vd_cacher_close_wait(simulation->caches[i].cacher);
+		vdi_free(simulation->caches[i].prefix);
 	}
-	vd_player_close_wait(rehearsal->player);
-	vd_codec_free(rehearsal->codec);
-	(void) vd_env_free(rehearsal->env);
-	for (size_t i = 0; i < rehearsal->rule_count; i++)
-		vdi_free(rehearsal->rules[i].name);
-	vdi_free(rehearsal->rules);
-	vdi_free(rehearsal->parts);
-	vdi_free(rehearsal->caches);
-	vdi_free(rehearsal);
+	vd_player_close_wait(simulation->player);
+	vd_codec_free(simulation->codec);
+	(void) vd_env_free(simulation->env);
+	for (size_t i = 0; i < simulation->rule_count; i++)
+		vdi_free(simulation->rules[i].name);
+	vdi_free(simulation->rules);
+	vdi_free(simulation->parts);
+	vdi_free(simulation->caches);
+	vdi_free(simulation);
 	return NULL;
 }

@@ -1,4 +1,4 @@
-/* Expectations and comparisons of a rehearsal. They read the inner store, without faults or random numbers,
+/* Expectations and comparisons of a simulation. They read the inner store, without faults or random numbers,
  * so that checks do not change the run. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,8 +43,8 @@ static void got_range(void *arg, vd_status status, const struct vd_range_result 
 	vdi_wait_signal(&reading->wait);
 }
 
-vd_status vdi_rehearsal_read(struct vd_rehearsal *rehearsal, struct vd_bytes key, bool is_key,
-			     struct vd_kv ***ret_kvs, size_t *ret_count)
+vd_status vdi_simulation_read(struct vd_simulation *simulation, struct vd_bytes key, bool is_key,
+			      struct vd_kv ***ret_kvs, size_t *ret_count)
 {
 	struct vd_range_request request = { .key = key };
 	struct reading		reading = { .status = VD_OK };
@@ -64,8 +64,8 @@ vd_status vdi_rehearsal_read(struct vd_rehearsal *rehearsal, struct vd_bytes key
 		if (request.range_end.size == 0)
 			request.range_end = (struct vd_bytes) { "", 1 };
 	}
-	vdi_wait_init(&reading.wait, rehearsal->env);
-	status = vd_store_range(rehearsal->player->front.inner, &request, got_range, &reading);
+	vdi_wait_init(&reading.wait, simulation->env);
+	status = vd_store_range(simulation->player->front.inner, &request, got_range, &reading);
 	if (status == VD_OK) {
 		vdi_wait_wait(&reading.wait);
 		status = reading.status;
@@ -78,7 +78,7 @@ vd_status vdi_rehearsal_read(struct vd_rehearsal *rehearsal, struct vd_bytes key
 	return status;
 }
 
-void vdi_rehearsal_release(struct vd_kv **kvs, size_t count)
+void vdi_simulation_release(struct vd_kv **kvs, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		vd_kv_unref(kvs[i]);
@@ -87,21 +87,21 @@ void vdi_rehearsal_release(struct vd_kv **kvs, size_t count)
 
 /* ---- Comparing ---- */
 
-__attribute__((format(printf, 2, 3))) static void violate(struct vd_rehearsal *rehearsal, const char *format,
-							  ...)
+__attribute__((format(printf, 2, 3))) static void violate(struct vd_simulation *simulation,
+							  const char	       *format, ...)
 {
 	va_list arguments;
 
-	if (rehearsal->violation[0])
+	if (simulation->violation[0])
 		return;
 	va_start(arguments, format);
-	(void) vsnprintf(rehearsal->violation, sizeof rehearsal->violation, format, arguments);
+	(void) vsnprintf(simulation->violation, sizeof simulation->violation, format, arguments);
 	va_end(arguments);
 }
 
 /* Compares a cache with the store, key by key. Undecodable objects are ignored, because caches leave them
  * out. */
-static void compare_cache(struct vd_rehearsal *rehearsal, const struct vdi_rehearsal_cache *cache)
+static void compare_cache(struct vd_simulation *simulation, const struct vdi_simulation_cache *cache)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 	struct vd_error	       error = { 0 };
@@ -112,86 +112,86 @@ static void compare_cache(struct vd_rehearsal *rehearsal, const struct vdi_rehea
 
 	options.revision = VD_REVISION_ANY;
 	if (vd_cacher_list_wait(cache->cacher, &options, &list, &error) != VD_OK) {
-		violate(rehearsal, "list: the cache of %s cannot be listed: %s", cache->prefix,
+		violate(simulation, "list: the cache of %s cannot be listed: %s", cache->prefix,
 			error.message);
 		return;
 	}
-	if (vdi_rehearsal_read(rehearsal, vd_bytes_of(cache->prefix), false, &kvs, &count) == VD_OK) {
+	if (vdi_simulation_read(simulation, vd_bytes_of(cache->prefix), false, &kvs, &count) == VD_OK) {
 		while ((object = vd_list_next(list)) != NULL) {
 			struct vd_bytes key = vd_object_key(object);
 
 			while (at < count && vd_bytes_compare(vd_kv_key(kvs[at]), key) < 0)
 				at++;
 			if (at == count || !vd_bytes_equal(vd_kv_key(kvs[at]), key))
-				violate(rehearsal,
+				violate(simulation,
 					"list: the cache shows %.*s at revision %lld, but it is not in "
 					"the store",
 					(int) key.size, (const char *) key.data,
 					(long long) vd_object_revision(object));
 			else if (kvs[at]->mod_rev != vd_object_revision(object))
-				violate(rehearsal,
+				violate(simulation,
 					"list: the cache shows %.*s at revision %lld, but the store has it "
 					"at %lld",
 					(int) key.size, (const char *) key.data,
 					(long long) vd_object_revision(object), (long long) kvs[at]->mod_rev);
 		}
-		vdi_rehearsal_release(kvs, count);
+		vdi_simulation_release(kvs, count);
 	}
 	vd_list_free(list);
 }
 
-void vdi_rehearsal_compare(struct vd_rehearsal *rehearsal)
+void vdi_simulation_compare(struct vd_simulation *simulation)
 {
-	for (size_t i = 0; i < rehearsal->part_count; i++) {
-		struct vdi_rehearsal_part *part = rehearsal->parts[i];
-		struct vd_error		   error = { 0 };
-		struct vd_list		  *list = NULL;
+	for (size_t i = 0; i < simulation->part_count; i++) {
+		struct vdi_simulation_part *part = simulation->parts[i];
+		struct vd_error		    error = { 0 };
+		struct vd_list		   *list = NULL;
 
 		if (vd_cacher_list_wait(part->cacher, &part->list, &list, &error) == VD_OK) {
-			vdi_rehearsal_watch_compare(&part->watch, list);
+			vdi_simulation_watch_compare(&part->watch, list);
 			vd_list_free(list);
 		} else {
-			violate(rehearsal, "list: the scope of watch %zu cannot be listed: %s", i,
+			violate(simulation, "list: the scope of watch %zu cannot be listed: %s", i,
 				error.message);
 		}
 	}
-	for (size_t i = 0; i < rehearsal->cache_count; i++)
-		compare_cache(rehearsal, &rehearsal->caches[i]);
+	for (size_t i = 0; i < simulation->cache_count; i++)
+		compare_cache(simulation, &simulation->caches[i]);
 }
 
 /* ---- Failures ---- */
 
-__attribute__((format(printf, 2, 3))) static bool fail(struct vd_rehearsal *rehearsal, const char *format,
+__attribute__((format(printf, 2, 3))) static bool fail(struct vd_simulation *simulation, const char *format,
 						       ...)
 {
-	char	sentence[sizeof rehearsal->failure];
+	char	sentence[sizeof simulation->failure];
 	va_list arguments;
 
 	va_start(arguments, format);
 	(void) vsnprintf(sentence, sizeof sentence, format, arguments);
 	va_end(arguments);
-	if (rehearsal->failure[0] == 0)
-		memcpy(rehearsal->failure, sentence, sizeof sentence);
-	if (rehearsal->failed)
-		rehearsal->failed(rehearsal->failed_arg, sentence);
+	if (simulation->failure[0] == 0)
+		memcpy(simulation->failure, sentence, sizeof sentence);
+	if (simulation->failed)
+		simulation->failed(simulation->failed_arg, sentence);
 	return false;
 }
 
-const char *vd_rehearsal_failure(const struct vd_rehearsal *rehearsal)
+const char *vd_simulation_failure(const struct vd_simulation *simulation)
 {
-	return rehearsal->failure[0] ? rehearsal->failure : NULL;
+	return simulation->failure[0] ? simulation->failure : NULL;
 }
 
 /* ---- Events ---- */
 
-static bool fits(const struct vdi_rehearsal_event *event, int type, const char *key, vd_rev revision)
+static bool fits(const struct vdi_simulation_event *event, int type, const char *key, vd_rev revision)
 {
 	return (int) event->type == type && (revision == 0 || event->revision == revision) &&
 	       (key == NULL ||
 		(event->object && vd_bytes_equal(vd_object_key(event->object), vd_bytes_of(key))));
 }
 
-static size_t find_event(const struct vdi_rehearsal_watch *watch, int type, const char *key, vd_rev revision)
+static size_t find_event(const struct vdi_simulation_watch *watch, int type, const char *key, vd_rev revision)
 {
 	size_t at = watch->expected;
 
@@ -201,14 +201,14 @@ static size_t find_event(const struct vdi_rehearsal_watch *watch, int type, cons
 }
 
 /* Writes the events that were delivered instead. */
-static void tell_events(const struct vdi_rehearsal_watch *watch, char *text, size_t size)
+static void tell_events(const struct vdi_simulation_watch *watch, char *text, size_t size)
 {
 	size_t used = 0;
 
 	text[0] = 0;
 	for (size_t i = watch->expected; i < watch->count && i < watch->expected + SHOWN_MAX && used < size;
 	     i++) {
-		const struct vdi_rehearsal_event *event = &watch->events[i];
+		const struct vdi_simulation_event *event = &watch->events[i];
 		struct vd_bytes key = event->object ? vd_object_key(event->object) : VD_BYTES_NONE;
 
 		used += (size_t) snprintf(
@@ -221,21 +221,21 @@ static void tell_events(const struct vdi_rehearsal_watch *watch, char *text, siz
 				watch->count - watch->expected - SHOWN_MAX);
 }
 
-static struct vdi_rehearsal_watch *watch_of(struct vd_rehearsal *rehearsal, unsigned watch, int type)
+static struct vdi_simulation_watch *watch_of(struct vd_simulation *simulation, unsigned watch, int type)
 {
-	if (watch >= rehearsal->part_count || type < 0 || type > VD_WATCH_ERROR) {
-		(void) fail(rehearsal, "there is no watch %u, or no type %d", watch, type);
+	if (watch >= simulation->part_count || type < 0 || type > VD_WATCH_ERROR) {
+		(void) fail(simulation, "there is no watch %u, or no type %d", watch, type);
 		return NULL;
 	}
-	return &rehearsal->parts[watch]->watch;
+	return &simulation->parts[watch]->watch;
 }
 
-bool vd_rehearsal_expect_event(struct vd_rehearsal *rehearsal, unsigned number, int type, const char *key,
-			       vd_rev revision)
+bool vd_simulation_expect_event(struct vd_simulation *simulation, unsigned number, int type, const char *key,
+				vd_rev revision)
 {
-	struct vdi_rehearsal_watch *watch = watch_of(rehearsal, number, type);
-	char			    seen[640], at_revision[48] = "";
-	size_t			    at;
+	struct vdi_simulation_watch *watch = watch_of(simulation, number, type);
+	char			     seen[640], at_revision[48] = "";
+	size_t			     at;
 
 	if (watch == NULL)
 		return false;
@@ -245,31 +245,32 @@ bool vd_rehearsal_expect_event(struct vd_rehearsal *rehearsal, unsigned number, 
 		return true;
 	}
 	if (watch->dropped)
-		return fail(rehearsal, "watch %u saw more than %d events: later events are not kept", number,
-			    VD_REHEARSAL_EVENTS_MAX);
+		return fail(simulation, "watch %u saw more than %d events: later events are not kept", number,
+			    VD_SIMULATION_EVENTS_MAX);
 	tell_events(watch, seen, sizeof seen);
 	if (revision)
 		(void) snprintf(at_revision, sizeof at_revision, " at revision %lld", (long long) revision);
-	return fail(rehearsal, "watch %u: expected %s%s%s%s; it saw %s", number,
+	return fail(simulation, "watch %u: expected %s%s%s%s; it saw %s", number,
 		    vd_watch_type_name((enum vd_watch_type) type), key ? " " : "", key ? key : "",
 		    at_revision, seen[0] ? seen : "nothing more");
 }
 
-bool vd_rehearsal_expect_no_event(struct vd_rehearsal *rehearsal, unsigned number, int type, const char *key)
+bool vd_simulation_expect_no_event(struct vd_simulation *simulation, unsigned number, int type,
+				   const char *key)
 {
-	struct vdi_rehearsal_watch *watch = watch_of(rehearsal, number, type);
-	size_t			    at;
+	struct vdi_simulation_watch *watch = watch_of(simulation, number, type);
+	size_t			     at;
 
 	if (watch == NULL)
 		return false;
 	at = find_event(watch, type, key, 0);
 	if (at < watch->count)
-		return fail(rehearsal, "watch %u: expected no %s%s%s, but it saw one at revision %lld",
+		return fail(simulation, "watch %u: expected no %s%s%s, but it saw one at revision %lld",
 			    number, vd_watch_type_name((enum vd_watch_type) type), key ? " of " : "",
 			    key ? key : "", (long long) watch->events[at].revision);
 	return watch->dropped == 0 ||
-	       fail(rehearsal, "watch %u saw more than %d events: later events are not kept", number,
-		    VD_REHEARSAL_EVENTS_MAX);
+	       fail(simulation, "watch %u saw more than %d events: later events are not kept", number,
+		    VD_SIMULATION_EVENTS_MAX);
 }
 
 /* ---- State ---- */
@@ -288,25 +289,25 @@ static void free_state(struct state *state)
 }
 
 /* Reads the value of key. false: the failure was reported, and state is empty. */
-static bool load_state(struct vd_rehearsal *rehearsal, const char *key, struct state *state)
+static bool load_state(struct vd_simulation *simulation, const char *key, struct state *state)
 {
 	struct vd_error error = { 0 };
 	struct vd_kv  **kvs = NULL;
 	size_t		count = 0;
-	vd_status	status = vdi_rehearsal_read(rehearsal, vd_bytes_of(key), true, &kvs, &count);
+	vd_status	status = vdi_simulation_read(simulation, vd_bytes_of(key), true, &kvs, &count);
 
 	*state = (struct state) { .tree = VDI_TREE_INIT };
 	if (status != VD_OK)
-		return fail(rehearsal, "%s cannot be read: %s", key, vd_status_sentence(status));
+		return fail(simulation, "%s cannot be read: %s", key, vd_status_sentence(status));
 	if (count) {
 		state->kv = vd_kv_ref(kvs[0]);
 		status = vdi_tree_parse(&state->tree, vd_kv_value(state->kv), &state->root, &error);
 	}
-	vdi_rehearsal_release(kvs, count);
+	vdi_simulation_release(kvs, count);
 	if (status == VD_OK)
 		return true;
 	free_state(state);
-	return fail(rehearsal, "the value of %s is not JSON: %s", key, error.message);
+	return fail(simulation, "the value of %s is not JSON: %s", key, error.message);
 }
 
 /* Returns the member at a dotted path of keys such as .spec.nodeName; `\.` is a dot in a key. */
@@ -370,7 +371,7 @@ static bool same(struct vdi_tree *tree, const struct vdi_node *a, const struct v
 }
 
 /* Compares node, which may be NULL, with json; json NULL: no value is expected. */
-static bool check_value(struct vd_rehearsal *rehearsal, const char *what, struct state *state,
+static bool check_value(struct vd_simulation *simulation, const char *what, struct state *state,
 			const struct vdi_node *node, const char *json)
 {
 	struct vd_error	 error = { 0 };
@@ -378,70 +379,70 @@ static bool check_value(struct vd_rehearsal *rehearsal, const char *what, struct
 	struct vdi_out	 text = VDI_OUT_INIT;
 
 	if (json && vdi_tree_parse(&state->tree, vd_bytes_of(json), &wanted, &error) != VD_OK)
-		return fail(rehearsal, "the expected value of %s is not JSON: %s", what, error.message);
+		return fail(simulation, "the expected value of %s is not JSON: %s", what, error.message);
 	if (node && wanted ? same(&state->tree, node, wanted) : !node && !wanted)
 		return true;
 	if (node == NULL)
-		return fail(rehearsal, "%s is missing; expected %s", what, json);
+		return fail(simulation, "%s is missing; expected %s", what, json);
 	vdi_tree_write_begin(&text, node, SHOWN_SIZE_MAX);
-	(void) fail(rehearsal, "%s is %.*s at revision %lld; expected %.300s", what,
+	(void) fail(simulation, "%s is %.*s at revision %lld; expected %.300s", what,
 		    (int) VDI_MIN(text.size, (size_t) SHOWN_SIZE_MAX), text.size ? text.data : "",
 		    (long long) state->kv->mod_rev, json ? json : "no value");
 	vdi_out_fini(&text);
 	return false;
 }
 
-bool vd_rehearsal_expect_state(struct vd_rehearsal *rehearsal, const char *key, const char *json)
+bool vd_simulation_expect_state(struct vd_simulation *simulation, const char *key, const char *json)
 {
-	return vd_rehearsal_expect_member(rehearsal, key, "", json);
+	return vd_simulation_expect_member(simulation, key, "", json);
 }
 
-bool vd_rehearsal_expect_member(struct vd_rehearsal *rehearsal, const char *key, const char *path,
-				const char *json)
+bool vd_simulation_expect_member(struct vd_simulation *simulation, const char *key, const char *path,
+				 const char *json)
 {
 	struct state state;
 	char	     what[512];
 	bool	     held;
 
 	if (key == NULL || path == NULL)
-		return fail(rehearsal, "vd_rehearsal_expect_member: key and path must not be NULL");
-	if (!load_state(rehearsal, key, &state))
+		return fail(simulation, "vd_simulation_expect_member: key and path must not be NULL");
+	if (!load_state(simulation, key, &state))
 		return false;
 	(void) snprintf(what, sizeof what, "%s%s%s", path, path[0] ? " of " : "", key);
-	held = check_value(rehearsal, what, &state, member_at(&state.tree, state.root, path), json);
+	held = check_value(simulation, what, &state, member_at(&state.tree, state.root, path), json);
 	free_state(&state);
 	return held;
 }
 
-bool vd_rehearsal_expect_count(struct vd_rehearsal *rehearsal, const char *prefix, size_t wanted)
+bool vd_simulation_expect_count(struct vd_simulation *simulation, const char *prefix, size_t wanted)
 {
 	struct vd_kv **kvs = NULL;
 	size_t	       count = 0;
-	vd_status      status = vdi_rehearsal_read(rehearsal, vd_bytes_of(prefix), false, &kvs, &count);
+	vd_status      status = vdi_simulation_read(simulation, vd_bytes_of(prefix), false, &kvs, &count);
 
 	if (status != VD_OK)
-		return fail(rehearsal, "%s cannot be read: %s", prefix, vd_status_sentence(status));
-	vdi_rehearsal_release(kvs, count);
+		return fail(simulation, "%s cannot be read: %s", prefix, vd_status_sentence(status));
+	vdi_simulation_release(kvs, count);
 	return count == wanted ||
-	       fail(rehearsal, "%zu keys begin with %s; expected %zu", count, prefix, wanted);
+	       fail(simulation, "%zu keys begin with %s; expected %zu", count, prefix, wanted);
 }
 
 /* ---- All together ---- */
 
-bool vd_rehearsal_expect_no_violation(struct vd_rehearsal *rehearsal)
+bool vd_simulation_expect_no_violation(struct vd_simulation *simulation)
 {
-	for (size_t i = 0; i < rehearsal->part_count; i++)
-		if (rehearsal->parts[i]->watch.violation[0])
-			return fail(rehearsal, "watch %zu: %s", i, rehearsal->parts[i]->watch.violation);
-	return rehearsal->violation[0] == 0 || fail(rehearsal, "%s", rehearsal->violation);
+	for (size_t i = 0; i < simulation->part_count; i++)
+		if (simulation->parts[i]->watch.violation[0])
+			return fail(simulation, "watch %zu: %s", i, simulation->parts[i]->watch.violation);
+	return simulation->violation[0] == 0 || fail(simulation, "%s", simulation->violation);
 }
 
-uint64_t vd_rehearsal_fingerprint(const struct vd_rehearsal *rehearsal)
+uint64_t vd_simulation_fingerprint(const struct vd_simulation *simulation)
 {
-	uint64_t print = vdi_sim_schedule_hash(rehearsal->env);
+	uint64_t print = vdi_sim_schedule_hash(simulation->env);
 
-	for (size_t i = 0; i < rehearsal->part_count; i++)
+	for (size_t i = 0; i < simulation->part_count; i++)
 		print = vdi_hash_bytes(
-			(struct vd_bytes) { &rehearsal->parts[i]->watch.fingerprint, sizeof print }, print);
+			(struct vd_bytes) { &simulation->parts[i]->watch.fingerprint, sizeof print }, print);
 	return print;
 }

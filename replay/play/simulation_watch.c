@@ -7,29 +7,29 @@
 
 static bool has_key(const void *entry, const void *key)
 {
-	const struct vdi_rehearsal_shown *shown = entry;
+	const struct vdi_simulation_shown *shown = entry;
 
 	return vd_bytes_equal((struct vd_bytes) { shown->key, shown->key_size },
 			      *(const struct vd_bytes *) key);
 }
 
-void vdi_rehearsal_watch_init(struct vdi_rehearsal_watch *watch, vd_rev begins_at)
+void vdi_simulation_watch_init(struct vdi_simulation_watch *watch, vd_rev begins_at)
 {
-	*watch = (struct vdi_rehearsal_watch) { .begins_at = begins_at };
+	*watch = (struct vdi_simulation_watch) { .begins_at = begins_at };
 	vdi_hash_init(&watch->shown, has_key, 0);
 }
 
-static void forget_shown(struct vdi_rehearsal_watch *watch)
+static void forget_shown(struct vdi_simulation_watch *watch)
 {
-	struct vdi_rehearsal_shown *shown;
-	size_t			    position = 0;
+	struct vdi_simulation_shown *shown;
+	size_t			     position = 0;
 
 	while ((shown = vdi_hash_next(&watch->shown, &position)) != NULL)
 		vdi_free(shown);
 	vdi_hash_clear(&watch->shown);
 }
 
-void vdi_rehearsal_watch_fini(struct vdi_rehearsal_watch *watch)
+void vdi_simulation_watch_fini(struct vdi_simulation_watch *watch)
 {
 	for (size_t i = 0; i < watch->count; i++)
 		if (watch->events[i].object)
@@ -41,7 +41,7 @@ void vdi_rehearsal_watch_fini(struct vdi_rehearsal_watch *watch)
 
 /* ---- Violations ---- */
 
-__attribute__((format(printf, 3, 4))) static void violate(struct vdi_rehearsal_watch *watch,
+__attribute__((format(printf, 3, 4))) static void violate(struct vdi_simulation_watch *watch,
 							  const char *guarantee, const char *format, ...)
 {
 	int	size;
@@ -55,7 +55,7 @@ __attribute__((format(printf, 3, 4))) static void violate(struct vdi_rehearsal_w
 	va_end(arguments);
 }
 
-static void violate_event(struct vdi_rehearsal_watch *watch, const char *guarantee,
+static void violate_event(struct vdi_simulation_watch *watch, const char *guarantee,
 			  const struct vd_watch_event *event, const char *why, vd_rev other)
 {
 	struct vd_bytes key = vd_object_key(event->object);
@@ -66,15 +66,15 @@ static void violate_event(struct vdi_rehearsal_watch *watch, const char *guarant
 
 /* ---- Delivered objects ---- */
 
-static struct vdi_rehearsal_shown *find(struct vdi_rehearsal_watch *watch, struct vd_bytes key)
+static struct vdi_simulation_shown *find(struct vdi_simulation_watch *watch, struct vd_bytes key)
 {
 	return vdi_hash_get(&watch->shown, vdi_hash_bytes(key, 0), &key);
 }
 
 /* NULL: out of memory, which is noted as a violation. */
-static struct vdi_rehearsal_shown *find_or_add(struct vdi_rehearsal_watch *watch, struct vd_bytes key)
+static struct vdi_simulation_shown *find_or_add(struct vdi_simulation_watch *watch, struct vd_bytes key)
 {
-	struct vdi_rehearsal_shown *shown = find(watch, key);
+	struct vdi_simulation_shown *shown = find(watch, key);
 
 	if (shown)
 		return shown;
@@ -92,19 +92,19 @@ static struct vdi_rehearsal_shown *find_or_add(struct vdi_rehearsal_watch *watch
 
 /* ---- Events ---- */
 
-static void keep(struct vdi_rehearsal_watch *watch, const struct vd_watch_event *event)
+static void keep(struct vdi_simulation_watch *watch, const struct vd_watch_event *event)
 {
-	if (watch->count == VD_REHEARSAL_EVENTS_MAX ||
+	if (watch->count == VD_SIMULATION_EVENTS_MAX ||
 	    !vdi_grow((void **) &watch->events, &watch->capacity, watch->count + 1, sizeof *watch->events)) {
 		watch->dropped++;
 		return;
 	}
 	watch->events[watch->count++] =
-		(struct vdi_rehearsal_event) { event->type, event->revision,
-					       event->object ? vd_object_ref(event->object) : NULL };
+		(struct vdi_simulation_event) { event->type, event->revision,
+						event->object ? vd_object_ref(event->object) : NULL };
 }
 
-static void mix(struct vdi_rehearsal_watch *watch, const struct vd_watch_event *event)
+static void mix(struct vdi_simulation_watch *watch, const struct vd_watch_event *event)
 {
 	uint64_t words[3] = { (uint64_t) event->type, (uint64_t) event->revision, 0 };
 
@@ -113,7 +113,7 @@ static void mix(struct vdi_rehearsal_watch *watch, const struct vd_watch_event *
 	watch->fingerprint = vdi_hash_bytes((struct vd_bytes) { words, sizeof words }, watch->fingerprint);
 }
 
-static void check_previous(struct vdi_rehearsal_watch *watch, const struct vdi_rehearsal_shown *shown,
+static void check_previous(struct vdi_simulation_watch *watch, const struct vdi_simulation_shown *shown,
 			   const struct vd_watch_event *event)
 {
 	if (event->type == VD_WATCH_ADDED)
@@ -126,7 +126,7 @@ static void check_previous(struct vdi_rehearsal_watch *watch, const struct vdi_r
 			      shown->object_revision);
 }
 
-static void check_change(struct vdi_rehearsal_watch *watch, const struct vdi_rehearsal_shown *shown,
+static void check_change(struct vdi_simulation_watch *watch, const struct vdi_simulation_shown *shown,
 			 const struct vd_watch_event *event)
 {
 	if (!event->initial) {
@@ -149,9 +149,9 @@ static void check_change(struct vdi_rehearsal_watch *watch, const struct vdi_reh
 		check_previous(watch, shown, event);
 }
 
-static void take_change(struct vdi_rehearsal_watch *watch, const struct vd_watch_event *event)
+static void take_change(struct vdi_simulation_watch *watch, const struct vd_watch_event *event)
 {
-	struct vdi_rehearsal_shown *shown = find_or_add(watch, vd_object_key(event->object));
+	struct vdi_simulation_shown *shown = find_or_add(watch, vd_object_key(event->object));
 
 	if (shown == NULL)
 		return;
@@ -164,7 +164,7 @@ static void take_change(struct vdi_rehearsal_watch *watch, const struct vd_watch
 		watch->newest = VDI_MAX(watch->newest, event->revision);
 }
 
-static void take_bookmark(struct vdi_rehearsal_watch *watch, const struct vd_watch_event *event)
+static void take_bookmark(struct vdi_simulation_watch *watch, const struct vd_watch_event *event)
 {
 	if (event->revision < watch->newest || event->revision < watch->bookmark)
 		violate(watch, "bookmarkable", "a bookmark of revision %lld comes after revision %lld",
@@ -172,7 +172,7 @@ static void take_bookmark(struct vdi_rehearsal_watch *watch, const struct vd_wat
 	watch->bookmark = VDI_MAX(watch->bookmark, event->revision);
 }
 
-void vdi_rehearsal_watch_take(struct vdi_rehearsal_watch *watch, const struct vd_watch_event *event)
+void vdi_simulation_watch_take(struct vdi_simulation_watch *watch, const struct vd_watch_event *event)
 {
 	keep(watch, event);
 	mix(watch, event);
@@ -182,7 +182,7 @@ void vdi_rehearsal_watch_take(struct vdi_rehearsal_watch *watch, const struct vd
 		take_bookmark(watch, event);
 }
 
-void vdi_rehearsal_watch_ended(struct vdi_rehearsal_watch *watch, vd_status reason, bool starts_over)
+void vdi_simulation_watch_ended(struct vdi_simulation_watch *watch, vd_status reason, bool starts_over)
 {
 	uint64_t word = (uint64_t) reason;
 
@@ -196,10 +196,10 @@ void vdi_rehearsal_watch_ended(struct vdi_rehearsal_watch *watch, vd_status reas
 
 /* ---- Comparison with a list ---- */
 
-static void compare_object(struct vdi_rehearsal_watch *watch, struct vd_object *object)
+static void compare_object(struct vdi_simulation_watch *watch, struct vd_object *object)
 {
-	struct vd_bytes		    key = vd_object_key(object);
-	struct vdi_rehearsal_shown *shown = find(watch, key);
+	struct vd_bytes		     key = vd_object_key(object);
+	struct vdi_simulation_shown *shown = find(watch, key);
 
 	if (shown)
 		shown->was_listed = true;
@@ -216,11 +216,11 @@ static void compare_object(struct vdi_rehearsal_watch *watch, struct vd_object *
 			(long long) shown->object_revision);
 }
 
-void vdi_rehearsal_watch_compare(struct vdi_rehearsal_watch *watch, struct vd_list *list)
+void vdi_simulation_watch_compare(struct vdi_simulation_watch *watch, struct vd_list *list)
 {
-	struct vdi_rehearsal_shown *shown;
-	struct vd_object	   *object;
-	size_t			    position = 0;
+	struct vdi_simulation_shown *shown;
+	struct vd_object	    *object;
+	size_t			     position = 0;
 
 	while ((object = vd_list_next(list)) != NULL)
 		compare_object(watch, object);

@@ -1,4 +1,4 @@
-/* The events of one watch of a rehearsal: kept, and checked as they arrive.
+/* The events of one watch of a simulation: kept, and checked as they arrive.
  *
  *	ordered		revisions never decrease
  *	unique		no object is delivered twice at one revision
@@ -8,22 +8,22 @@
  *
  * The first violation is kept as a sentence. One thread.
  */
-#ifndef VDI_REHEARSAL_WATCH_H
-#define VDI_REHEARSAL_WATCH_H
+#ifndef VDI_SIMULATION_WATCH_H
+#define VDI_SIMULATION_WATCH_H
 
 #include <vedette/cacher.h>
 
 #include "base.h"
 #include "hash.h"
 
-struct vdi_rehearsal_event {
+struct vdi_simulation_event {
 	enum vd_watch_type type;
 	vd_rev		   revision;
 	struct vd_object  *object; /* a reference; NULL for BOOKMARK and ERROR */
 };
 
 /* An object that the watch has delivered; kept after its deletion. */
-struct vdi_rehearsal_shown {
+struct vdi_simulation_shown {
 	vd_rev	 revision; /* of its last event */
 	vd_rev	 object_revision;
 	bool	 is_there;
@@ -32,25 +32,25 @@ struct vdi_rehearsal_shown {
 	char	 key[];
 };
 
-struct vdi_rehearsal_watch {
+struct vdi_simulation_watch {
 	vd_rev		begins_at; /* earlier state is unknown; 0: starts with the initial state */
 	struct vdi_hash shown;
 	vd_rev		newest, bookmark;
 
-	struct vdi_rehearsal_event *events;
-	size_t			    count, capacity;
-	uint64_t		    dropped;  /* events beyond the kept ones */
-	size_t			    expected; /* events before it were expected or skipped */
-	uint64_t		    fingerprint;
-	unsigned		    restarts;	    /* number of restarts with the initial state */
-	char			    violation[512]; /* "": none */
+	struct vdi_simulation_event *events;
+	size_t			     count, capacity;
+	uint64_t		     dropped;  /* events beyond the kept ones */
+	size_t			     expected; /* events before it were expected or skipped */
+	uint64_t		     fingerprint;
+	unsigned		     restarts;	     /* number of restarts with the initial state */
+	char			     violation[512]; /* "": none */
 };
 
-void vdi_rehearsal_watch_init(struct vdi_rehearsal_watch *watch, vd_rev begins_at);
-void vdi_rehearsal_watch_fini(struct vdi_rehearsal_watch *watch);
-void vdi_rehearsal_watch_take(struct vdi_rehearsal_watch *watch, const struct vd_watch_event *event);
-void vdi_rehearsal_watch_ended(struct vdi_rehearsal_watch *watch, vd_status reason, bool starts_over);
+void vdi_simulation_watch_init(struct vdi_simulation_watch *watch, vd_rev begins_at);
+void vdi_simulation_watch_fini(struct vdi_simulation_watch *watch);
+void vdi_simulation_watch_take(struct vdi_simulation_watch *watch, const struct vd_watch_event *event);
+void vdi_simulation_watch_ended(struct vdi_simulation_watch *watch, vd_status reason, bool starts_over);
 /* Compares the delivered state with a list of the same scope and selectors, which is consumed. */
-void vdi_rehearsal_watch_compare(struct vdi_rehearsal_watch *watch, struct vd_list *list);
+void vdi_simulation_watch_compare(struct vdi_simulation_watch *watch, struct vd_list *list);
 
 #endif

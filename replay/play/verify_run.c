@@ -10,14 +10,13 @@
 #include "rand.h"
 #include "store_read.h"
 #include "verify_faults.h"
+#include "verify_writers.h"
 
 #define STREAMS 3 /* the last one starts in the past */
 #define LOOKING_BACK 2
 #define EVENTS_PER_CALL 1000
 #define BATCHES_PER_RUN 64
 #define LOOK_BACK_MAX 2000
-#define WRITERS_MAX 256
-#define KEYS 64
 #define BACKOFF_MIN VD_MS(20)
 #define BACKOFF_MAX VD_SECONDS(2)
 
@@ -33,22 +32,6 @@ struct stream {
 	struct vd_watch_observer    observer;
 };
 
-struct writer {
-	struct vdi_verify_run *run;
-	unsigned	       number;
-	bool		       is_busy; /* under lock, as are the next fields */
-	bool		       has_answer;
-	vd_status	       status;
-	vd_rev		       revision;
-	bool		       changed;
-	struct vd_error	       error;
-	/* Owned by the actor. */
-	char			 key[2][160];
-	unsigned		 key_count;
-	bool			 has_rest; /* key[0] remains to be deleted */
-	struct vdi_store_backoff backoff;
-};
-
 struct vdi_verify_run {
 	const struct vd_env	 *env;
 	struct vd_actor		 *actor;
@@ -60,9 +43,8 @@ struct vdi_verify_run {
 	struct vdi_rand		   rand;
 	struct vdi_verifier	  *verifier;
 	struct stream		   streams[STREAMS];
-	struct writer		   writers[WRITERS_MAX];
-	bool			   is_running, has_failed, is_cleaned, has_written;
-	unsigned		   cleaned;	 /* keys assigned to writers to delete, one by one */
+	struct vdi_verify_writers  writers;
+	bool			   is_running, has_failed;
 	vd_rev			   first;	 /* of the first list */
 	vd_rev			   shown;	 /* newest revision delivered by a stream */
 	vd_rev			   acknowledged; /* newest revision acknowledged to a writer */
@@ -81,11 +63,11 @@ struct vdi_verify_run {
 	unsigned		    calls; /* outstanding calls into the store */
 	bool			    has_page;
 	struct vdi_store_page	    page;
-	struct vdi_verify_position  position;
+	struct vdi_verify_progress  progress;
 	bool			    is_stopping;
 	vd_mono			    stop_at;
 	bool			    is_closing, is_actor_gone;
-	struct vdi_verify_position *ret_position;
+	struct vdi_verify_progress *ret_progress;
 	void (*close_done)(void *arg);
 	void *close_done_arg;
 };
@@ -97,8 +79,8 @@ static void destroy(struct vdi_verify_run *run)
 	void (*done)(void *arg) = run->close_done;
 	void *done_arg = run->close_done_arg;
 
-	if (run->ret_position)
-		*run->ret_position = run->position;
+	if (run->ret_progress)
+		*run->ret_progress = run->progress;
 	for (int i = 0; i < STREAMS; i++) {
 		vd_store_watch_close(run->streams[i].watch);
 		vdi_verifier_stream_close(run->streams[i].checked);
@@ -108,6 +90,7 @@ static void destroy(struct vdi_verify_run *run)
 	vd_kv_unref(run->last);
 	vdi_store_interval_fini(&run->interval);
 	vdi_verify_faults_fini(&run->faults);
+	vdi_verify_writers_fini(&run->writers);
 	vdi_free(run->write_prefix);
 	vdi_lock_fini(&run->lock);
 	vdi_free(run);
@@ -122,6 +105,7 @@ static void fail(struct vdi_verify_run *run, vd_status status, const struct vd_e
 	if (run->has_failed)
 		return;
 	run->has_failed = true;
+	vdi_verify_writers_stop(&run->writers);
 	if (said.message[0] == 0)
 		(void) vd_error_set(&said, status, "%s", vd_status_sentence(status));
 	said.code = status;
@@ -214,7 +198,7 @@ static void begin_running(struct vdi_verify_run *run)
 	run->is_running = true;
 	run->first = run->shown = run->list_revision;
 	vdi_lock_acquire(&run->lock);
-	run->position.is_running = true;
+	run->progress.is_running = true;
 	vdi_lock_release(&run->lock);
 }
 
@@ -441,7 +425,7 @@ static void start_over(struct vdi_verify_run *run)
 	run->is_running = false;
 	run->shown = 0;
 	vdi_lock_acquire(&run->lock);
-	run->position.restarts++;
+	run->progress.restarts++;
 	vdi_lock_release(&run->lock);
 }
 
@@ -467,7 +451,7 @@ static void watch_ended(struct vdi_verify_run *run, struct stream *stream, vd_st
 		expired(run, stream, error);
 	} else if (vdi_store_failure_passes(status)) {
 		vdi_lock_acquire(&run->lock);
-		run->position.reconnects++;
+		run->progress.reconnects++;
 		vdi_lock_release(&run->lock);
 		back_off(stream);
 	} else {
@@ -533,180 +517,50 @@ static void run_streams(struct vdi_verify_run *run, vd_mono now)
 
 /* ---- Writers ---- */
 
-static void on_written(void *arg, vd_status status, const struct vd_txn_result *result,
-		       const struct vd_error *error)
+static void on_call_begins(void *arg)
 {
-	struct writer	      *writer = arg;
-	struct vdi_verify_run *run = writer->run;
+	call_begins(arg);
+}
+
+static void on_call_ended(void *arg)
+{
+	call_ended(arg);
+}
+
+static void on_writer_failed(void *arg, vd_status status)
+{
+	fail(arg, status, NULL);
+}
+
+static void on_answered(void *arg, const char *key, const struct vdi_verify_writer_answer *answer)
+{
+	struct vdi_verify_run *run = arg;
+	bool		       is_unknown = answer->status == VD_UNAVAILABLE || answer->status == VD_TIMEOUT;
+	bool		       is_done = answer->status == VD_OK;
 
 	vdi_lock_acquire(&run->lock);
-	writer->has_answer = true;
-	writer->status = status;
-	writer->error = error ? *error : (struct vd_error) { 0 };
-	writer->changed = false;
-	if (result) {
-		writer->revision = result->revision;
-		for (size_t i = 0; i < result->result_count; i++)
-			writer->changed |=
-				result->results[i].kind == VD_OP_PUT || result->results[i].deleted > 0;
-	}
-	vdi_lock_release(&run->lock);
-	call_ended(run);
-}
-
-static vd_status submit(struct vdi_verify_run *run, struct writer *writer, const struct vd_op *ops,
-			size_t count)
-{
-	struct vd_txn_request request = { .success = ops, .success_count = count };
-	vd_status	      status;
-
-	writer->is_busy = true;
-	call_begins(run);
-	status = vd_store_txn(run->options.store, &request, on_written, writer);
-	if (status == VD_OK)
-		return VD_OK;
-	writer->is_busy = false;
-	vdi_lock_acquire(&run->lock);
-	run->calls--;
-	vdi_lock_release(&run->lock);
-	return status;
-}
-
-static void make_value(struct vdi_verify_run *run, const struct writer *writer, const char *key, char *value,
-		       size_t size)
-{
-	uint64_t random = vdi_rand_next(&run->rand);
-
-	if (run->options.make_value)
-		run->options.make_value(run->options.arg, key, writer->number, random, value, size);
-	else
-		snprintf(value, size, "{\"writer\":%u,\"random\":%" PRIu64 "}", writer->number, random);
-}
-
-static void name_key(const struct vdi_verify_run *run, struct writer *writer, unsigned i, unsigned number)
-{
-	snprintf(writer->key[i], sizeof writer->key[i], "%skey-%03u", run->write_prefix, number);
-}
-
-/* Puts or deletes one or two keys. */
-static void write_something(struct vdi_verify_run *run, struct writer *writer)
-{
-	struct vd_op ops[2] = { { 0 }, { 0 } };
-	char	     values[2][512];
-	unsigned     first = (unsigned) vdi_rand_below(&run->rand, KEYS / 2);
-	vd_status    status;
-
-	writer->key_count = vdi_rand_once_in(&run->rand, 4) && !run->options.one_by_one ? 2 : 1;
-	for (unsigned i = 0; i < writer->key_count; i++) {
-		name_key(run, writer, i, first + i * KEYS / 2);
-		make_value(run, writer, writer->key[i], values[i], sizeof values[i]);
-		ops[i].kind = vdi_rand_once_in(&run->rand, 5) ? VD_OP_DELETE : VD_OP_PUT;
-		ops[i].key = vd_bytes_of(writer->key[i]);
-		if (ops[i].kind == VD_OP_PUT)
-			ops[i].value = vd_bytes_of(values[i]);
-	}
-	run->has_written = true;
-	status = submit(run, writer, ops, writer->key_count);
-	if (status != VD_OK && !vdi_store_failure_passes(status))
-		fail(run, status, NULL);
-}
-
-/* Deletes the writers' keys, in one revision that all streams must deliver. */
-static void clean(struct vdi_verify_run *run, struct writer *writer)
-{
-	struct vd_op op = { .kind = VD_OP_DELETE, .key = vd_bytes_of(run->write_prefix) };
-	char	     end[sizeof writer->key[0]];
-
-	run->is_cleaned = true;
-	if (strlen(run->write_prefix) == 0 || strlen(run->write_prefix) >= sizeof end)
-		return;
-	op.range_end = vdi_bytes_prefix_end(op.key, end);
-	snprintf(writer->key[0], sizeof writer->key[0], "%s", run->write_prefix);
-	(void) submit(run, writer, &op, 1); /* if it cannot be submitted, the keys remain */
-}
-
-/* The same, key by key: each idle writer takes the next key, and retries until it is deleted. */
-static void clean_key(struct vdi_verify_run *run, struct writer *writer)
-{
-	struct vd_op op = { .kind = VD_OP_DELETE };
-
-	if (!writer->has_rest) {
-		if (run->cleaned == KEYS)
-			return;
-		name_key(run, writer, 0, run->cleaned++);
-		writer->has_rest = true;
-	}
-	op.key = vd_bytes_of(writer->key[0]);
-	(void) submit(run, writer, &op, 1);
-}
-
-static bool cleans_key_by_key(const struct vdi_verify_run *run)
-{
-	return run->options.one_by_one && run->has_written;
-}
-
-static void take_answer(struct vdi_verify_run *run, struct writer *writer, vd_status status, vd_rev revision,
-			bool changed)
-{
-	bool	unknown = status == VD_UNAVAILABLE || status == VD_TIMEOUT;
-	vd_mono now = vd_env_now(run->env);
-
-	if (status == VD_OK)
-		writer->backoff.wait.ns = 0;
-	else
-		vdi_store_backoff_note(&writer->backoff, now, BACKOFF_MIN, BACKOFF_MAX);
-	writer->has_rest &= status != VD_OK;
-	vdi_lock_acquire(&run->lock);
-	run->position.writes += status == VD_OK;
-	run->position.unknown_writes += unknown;
-	if (run->is_stopping && status == VD_OK &&
+	run->progress.writes += is_done;
+	run->progress.unknown_writes += is_unknown;
+	if (run->is_stopping && is_done &&
 	    run->options.settle_time.ns > 0) /* the time restarts with each success */
-		run->stop_at = vd_mono_add(now, run->options.settle_time);
+		run->stop_at = vd_mono_add(vd_env_now(run->env), run->options.settle_time);
 	vdi_lock_release(&run->lock);
-	if (status == VD_OK)
-		run->acknowledged = VDI_MAX(run->acknowledged, revision);
-	if (status == VD_OK && changed && run->verifier && run->is_running && revision > run->first &&
-	    vdi_verifier_acknowledged(run->verifier, revision, vd_bytes_of(writer->key[0])) != VD_OK)
+	if (is_done)
+		run->acknowledged = VDI_MAX(run->acknowledged, answer->revision);
+	if (is_done && answer->changed && run->verifier && run->is_running && answer->revision > run->first &&
+	    vdi_verifier_acknowledged(run->verifier, answer->revision, vd_bytes_of(key)) != VD_OK)
 		fail(run, VD_NOMEM, NULL);
-	else if (status != VD_OK && !unknown && !vdi_store_failure_passes(status) && status != VD_NO_SPACE)
-		fail(run, status, &writer->error); /* valid until this writer's next write */
+	else if (!is_done && !is_unknown && !vdi_store_failure_passes(answer->status) &&
+		 answer->status != VD_NO_SPACE)
+		fail(run, answer->status, &answer->error);
 }
 
 static bool run_writers(struct vdi_verify_run *run, vd_mono now, bool is_stopping)
 {
-	bool busy = is_stopping && cleans_key_by_key(run) && run->cleaned < KEYS;
-
-	for (unsigned i = 0; i < run->options.writers; i++) {
-		struct writer *writer = &run->writers[i];
-		bool	       has_answer, changed;
-		vd_status      status;
-		vd_rev	       revision;
-
-		vdi_lock_acquire(&run->lock);
-		has_answer = writer->has_answer;
-		writer->has_answer = false;
-		status = writer->status;
-		revision = writer->revision;
-		changed = writer->changed;
-		vdi_lock_release(&run->lock);
-		if (has_answer) {
-			writer->is_busy = false;
-			take_answer(run, writer, status, revision, changed);
-		}
-		if (!writer->is_busy && !run->has_failed && now.ns >= writer->backoff.retry_at.ns) {
-			if (!is_stopping && run->is_running)
-				write_something(run, writer);
-			else if (is_stopping && cleans_key_by_key(run))
-				clean_key(run, writer);
-		}
-		busy |= writer->is_busy || writer->has_rest;
-	}
-	if (is_stopping && !busy && run->options.writers && !run->options.one_by_one && !run->is_cleaned &&
-	    !run->has_failed) {
-		clean(run, &run->writers[0]);
-		busy = run->writers[0].is_busy;
-	}
-	return busy;
+	return vdi_verify_writers_run(&run->writers, now,
+				      is_stopping     ? VDI_VERIFY_WRITERS_CLEAN :
+				      run->is_running ? VDI_VERIFY_WRITERS_WRITE :
+							VDI_VERIFY_WRITERS_WAIT);
 }
 
 /* ---- The actor ---- */
@@ -727,7 +581,7 @@ static void publish_totals(struct vdi_verify_run *run)
 	totals.acknowledgements += run->past.acknowledgements;
 	totals.violations += run->past.violations;
 	vdi_lock_acquire(&run->lock);
-	run->position.totals = totals;
+	run->progress.totals = totals;
 	vdi_lock_release(&run->lock);
 }
 
@@ -819,6 +673,23 @@ static vd_status copy_texts(struct vdi_verify_run *run)
 	return run->write_prefix ? VD_OK : VD_NOMEM;
 }
 
+static void init_writers(struct vdi_verify_run *run)
+{
+	struct vdi_verify_writers_host host = { .store = run->options.store,
+						.prefix = run->write_prefix,
+						.count = run->options.writers,
+						.one_by_one = run->options.one_by_one,
+						.make_value = run->options.make_value,
+						.make_value_arg = run->options.arg,
+						.call_begins = on_call_begins,
+						.call_ended = on_call_ended,
+						.answered = on_answered,
+						.failed = on_writer_failed,
+						.arg = run };
+
+	vdi_verify_writers_init(&run->writers, run->env, &host);
+}
+
 vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_options *options,
 			     struct vdi_verify_run **ret_run)
 {
@@ -830,7 +701,6 @@ vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_o
 		return VD_NOMEM;
 	run->env = env;
 	run->options = *options;
-	run->options.writers = VDI_MIN(options->writers, WRITERS_MAX);
 	if (run->options.list_interval.ns <= 0)
 		run->options.list_interval = VD_SECONDS(2);
 	if (run->options.resume_interval.ns <= 0)
@@ -846,12 +716,9 @@ vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_o
 		run->streams[i].observer = (struct vd_watch_observer) { on_fault, &run->streams[i] };
 	}
 	vdi_verify_faults_init(&run->faults);
-	for (unsigned i = 0; i < WRITERS_MAX; i++) {
-		run->writers[i].run = run;
-		run->writers[i].number = i;
-	}
 	vdi_lock_init(&run->lock, VDI_LOCK_WAIT);
 	status = copy_texts(run);
+	init_writers(run);
 	if (status == VD_OK)
 		status = vd_actor_new(env, &actor, &run->actor);
 	if (status != VD_OK) {
@@ -863,13 +730,13 @@ vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_o
 	return VD_OK;
 }
 
-void vdi_verify_run_position_get(const struct vdi_verify_run *run, struct vdi_verify_position *ret_position)
+void vdi_verify_run_progress_get(const struct vdi_verify_run *run, struct vdi_verify_progress *ret_progress)
 {
 	struct vdi_verify_run *mine =
 		(struct vdi_verify_run *) (uintptr_t) run; /* only its lock is modified */
 
 	vdi_lock_acquire(&mine->lock);
-	*ret_position = run->position;
+	*ret_progress = run->progress;
 	vdi_lock_release(&mine->lock);
 }
 
@@ -886,13 +753,13 @@ static void on_actor_closed(void *arg)
 		destroy(run);
 }
 
-void vdi_verify_run_close(struct vdi_verify_run *run, struct vdi_verify_position *ret_position,
+void vdi_verify_run_close(struct vdi_verify_run *run, struct vdi_verify_progress *ret_progress,
 			  void (*done)(void *arg), void				 *arg)
 {
 	vdi_lock_acquire(&run->lock);
 	run->is_stopping = true;
 	run->stop_at = vd_mono_add(vd_env_now(run->env), run->options.settle_time);
-	run->ret_position = ret_position;
+	run->ret_progress = ret_progress;
 	run->close_done = done;
 	run->close_done_arg = arg;
 	vd_actor_wake(run->actor);

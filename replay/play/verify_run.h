@@ -38,7 +38,7 @@ struct vdi_verify_options {
 	void *arg;
 };
 
-struct vdi_verify_position {
+struct vdi_verify_progress {
 	struct vdi_verifier_totals totals; /* of all verifiers */
 	uint64_t		   writes, unknown_writes, reconnects, restarts;
 	bool			   is_running; /* the first list is complete */
@@ -47,10 +47,10 @@ struct vdi_verify_position {
 VDI_MUST_USE vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_options *options,
 					  struct vdi_verify_run **ret_run);
 /* Any thread. */
-void vdi_verify_run_position_get(const struct vdi_verify_run *run, struct vdi_verify_position *ret_position);
+void vdi_verify_run_progress_get(const struct vdi_verify_run *run, struct vdi_verify_progress *ret_progress);
 /* Stops the writers. Closes everything when all streams have delivered the last writes, or after the settle
- * time. Calls done when it is gone; writes *ret_position (may be NULL) before. */
-void vdi_verify_run_close(struct vdi_verify_run *run, struct vdi_verify_position *ret_position,
+ * time. Calls done when it is gone; writes *ret_progress (may be NULL) before. */
+void vdi_verify_run_close(struct vdi_verify_run *run, struct vdi_verify_progress *ret_progress,
 			  void (*done)(void *arg), void				 *arg);
 
 #endif

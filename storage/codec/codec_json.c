@@ -159,16 +159,16 @@ static void find_member(struct vd_bytes json, const struct vdi_json_value *value
 /* Finds the place for a resourceVersion: the existing member, else just after the opening brace of
  * metadata. */
 static void find_revision(struct vd_bytes json, const struct vdi_json_object *object,
-			  struct vd_object_facts *facts)
+			  struct vd_object_attributes *attributes)
 {
 	const struct vdi_json_value *value = vdi_json_member(object, VDI_JSON_RESOURCE_VERSION);
 
 	if (value->type == VDI_JSON_ABSENT) {
-		facts->revision_offset = object->metadata_insert;
-		facts->revision_comma = !object->metadata_empty;
+		attributes->revision_offset = object->metadata_insert;
+		attributes->revision_comma = !object->metadata_empty;
 		return;
 	}
-	find_member(json, value, "resourceVersion", &facts->revision_offset, &facts->revision_size);
+	find_member(json, value, "resourceVersion", &attributes->revision_offset, &attributes->revision_size);
 }
 
 /* ---- Values that are not JSON ---- */
@@ -258,8 +258,8 @@ static vd_status translate(const struct vd_codec *codec, struct vd_bytes key, st
 /* ---- */
 
 static vd_status inspect_within(const struct vd_codec *codec, struct vd_bytes value,
-				const struct vdi_json_limits *limits, struct vd_object_facts *ret_facts,
-				struct vd_error *reterr)
+				const struct vdi_json_limits *limits,
+				struct vd_object_attributes *ret_attributes, struct vd_error *reterr)
 {
 	struct codec_json	    *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
 	struct scratch		    *scratch = scratch_take(json);
@@ -282,49 +282,49 @@ static vd_status inspect_within(const struct vd_codec *codec, struct vd_bytes va
 		return status == VD_NOMEM ? VD_NOMEM : VD_UNDECODABLE;
 	}
 	metadata = vdi_json_member(&scratch->object, VDI_JSON_METADATA);
-	memset(ret_facts, 0, sizeof *ret_facts);
-	ret_facts->scratch = scratch;
-	ret_facts->name = plain(scratch, value, vdi_json_member(&scratch->object, VDI_JSON_NAME));
-	ret_facts->namespace_name =
+	memset(ret_attributes, 0, sizeof *ret_attributes);
+	ret_attributes->scratch = scratch;
+	ret_attributes->name = plain(scratch, value, vdi_json_member(&scratch->object, VDI_JSON_NAME));
+	ret_attributes->namespace_name =
 		plain(scratch, value, vdi_json_member(&scratch->object, VDI_JSON_NAMESPACE));
-	ret_facts->uid = plain(scratch, value, vdi_json_member(&scratch->object, VDI_JSON_UID));
+	ret_attributes->uid = plain(scratch, value, vdi_json_member(&scratch->object, VDI_JSON_UID));
 	for (size_t i = 0; i < scratch->object.label_count; i++) {
 		const struct vdi_json_label *label = &scratch->object.labels[i];
 
 		scratch->labels[i].key = vdi_json_slice_bytes(value, label->key);
 		scratch->labels[i].value = plain(scratch, value, &label->value);
 	}
-	ret_facts->labels = scratch->labels;
-	ret_facts->label_count = scratch->object.label_count;
+	ret_attributes->labels = scratch->labels;
+	ret_attributes->label_count = scratch->object.label_count;
 	for (size_t i = 0; i < codec->field_count; i++) {
 		scratch->fields[i] = plain(scratch, value, vdi_json_field(&scratch->object, i));
 		if (scratch->fields[i].size == 0 && json->defaults[i])
 			scratch->fields[i] = vd_bytes_of(json->defaults[i]);
 	}
-	ret_facts->fields = scratch->fields;
-	ret_facts->field_count = codec->field_count;
-	ret_facts->metadata_offset = metadata->offset;
-	ret_facts->metadata_size = metadata->length;
-	find_revision(value, &scratch->object, ret_facts);
+	ret_attributes->fields = scratch->fields;
+	ret_attributes->field_count = codec->field_count;
+	ret_attributes->metadata_offset = metadata->offset;
+	ret_attributes->metadata_size = metadata->length;
+	find_revision(value, &scratch->object, ret_attributes);
 	if (vdi_json_member(&scratch->object, VDI_JSON_SELF_LINK)->type != VDI_JSON_ABSENT)
 		find_member(value, vdi_json_member(&scratch->object, VDI_JSON_SELF_LINK), "selfLink",
-			    &ret_facts->self_link_offset, &ret_facts->self_link_size);
+			    &ret_attributes->self_link_offset, &ret_attributes->self_link_size);
 	return VD_OK;
 }
 
 static vd_status inspect(const struct vd_codec *codec, struct vd_bytes value,
-			 struct vd_object_facts *ret_facts, struct vd_error *reterr)
+			 struct vd_object_attributes *ret_attributes, struct vd_error *reterr)
 {
-	return inspect_within(codec, value, NULL, ret_facts, reterr);
+	return inspect_within(codec, value, NULL, ret_attributes, reterr);
 }
 
-static void release(const struct vd_codec *codec, struct vd_object_facts *facts)
+static void release(const struct vd_codec *codec, struct vd_object_attributes *attributes)
 {
 	struct codec_json *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
 
-	if (facts->scratch)
-		scratch_give_back(json, facts->scratch);
-	facts->scratch = NULL;
+	if (attributes->scratch)
+		scratch_give_back(json, attributes->scratch);
+	attributes->scratch = NULL;
 }
 
 static void codec_json_free(struct vd_codec *codec)
@@ -369,17 +369,17 @@ bool vdi_codec_json_prepare(const struct vd_codec *codec, struct vd_kv *kv)
 {
 	static const struct vdi_json_limits limits = { VDI_CODEC_JSON_PREPARE_MAX, VDI_JSON_DEPTH_MAX - 1 };
 	const struct codec_json		   *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
-	struct vd_object_facts		    facts;
+	struct vd_object_attributes	    attributes;
 	struct vd_object		   *object = NULL;
 
 	VDI_CHECK(codec->ops == &codec_json_ops && json->prepared);
 	if (kv->value_size > limits.size_max ||
-	    inspect_within(codec, vd_kv_value(kv), &limits, &facts, NULL) != VD_OK)
+	    inspect_within(codec, vd_kv_value(kv), &limits, &attributes, NULL) != VD_OK)
 		return false;
-	if (((struct scratch *) facts.scratch)->object.spaced ||
-	    vdi_object_of_facts(kv, &facts, &object, NULL) != VD_OK)
+	if (((struct scratch *) attributes.scratch)->object.spaced ||
+	    vdi_object_of_attributes(kv, &attributes, &object, NULL) != VD_OK)
 		object = NULL;
-	release(codec, &facts);
+	release(codec, &attributes);
 	if (object)
 		vd_object_unref(atomic_exchange_explicit(place_of(json, kv), object, memory_order_acq_rel));
 	return object;

@@ -524,10 +524,10 @@ static vd_status encrypted_stream_next(struct vd_store_stream *base, struct vd_s
 
 	drop_part(stream);
 	VDI_TRY(vd_store_stream_next(stream->inner, &part, reterr));
-	if (read_kvs(stream->core, part.range.kvs, part.range.kv_count, &stream->kvs) != VD_OK)
+	if (read_kvs(stream->core, part.kvs, part.kv_count, &stream->kvs) != VD_OK)
 		return no_memory(reterr);
-	stream->count = part.range.kv_count;
-	part.range.kvs = stream->kvs;
+	stream->count = part.kv_count;
+	part.kvs = stream->kvs;
 	*ret_part = part;
 	return VD_OK;
 }
@@ -607,7 +607,7 @@ static const struct vd_store_ops ops = {
 	.stream = encrypted_stream,
 	.stream_next = encrypted_stream_next,
 	.stream_close = encrypted_stream_close,
-	.shut = vdi_forward_shut,
+	.shutdown = vdi_forward_shutdown,
 	.dump = vdi_forward_dump,
 	.lease_list = vdi_forward_lease_list,
 };

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 #include "base64.h"
-#include "json_text.h"
 #include "json_scan.h"
+#include "json_text.h"
 #include "k8s_proto.h"
 #include "k8s_proto_wire.h"
 #include "k8s_time.h"

@@ -90,61 +90,63 @@ static struct slice place_slice(struct vd_object *object, struct vd_bytes value,
 	return slice;
 }
 
-static vd_status check_facts(const struct vd_object_facts *facts, struct vd_bytes value,
-			     struct vd_error *reterr)
+static vd_status check_attributes(const struct vd_object_attributes *attributes, struct vd_bytes value,
+				  struct vd_error *reterr)
 {
-	if (facts->label_count > VD_LABELS_MAX)
+	if (attributes->label_count > VD_LABELS_MAX)
 		return vd_error_set(reterr, VD_UNDECODABLE, "more than %d labels", VD_LABELS_MAX);
-	if (facts->field_count > VD_FIELDS_MAX)
+	if (attributes->field_count > VD_FIELDS_MAX)
 		return vd_error_set(reterr, VD_UNDECODABLE, "more than %d declared fields", VD_FIELDS_MAX);
-	for (size_t i = 0; i < facts->label_count; i++)
-		if (facts->labels[i].key.size > UINT16_MAX || facts->labels[i].value.size > UINT16_MAX)
+	for (size_t i = 0; i < attributes->label_count; i++)
+		if (attributes->labels[i].key.size > UINT16_MAX ||
+		    attributes->labels[i].value.size > UINT16_MAX)
 			return vd_error_set(reterr, VD_UNDECODABLE, "a label is longer than %d bytes",
 					    UINT16_MAX);
-	VDI_CHECK((size_t) facts->metadata_offset + facts->metadata_size <= value.size);
-	VDI_CHECK((size_t) facts->revision_offset + facts->revision_size <= value.size);
+	VDI_CHECK((size_t) attributes->metadata_offset + attributes->metadata_size <= value.size);
+	VDI_CHECK((size_t) attributes->revision_offset + attributes->revision_size <= value.size);
 	return VD_OK;
 }
 
-static vd_status build(struct vd_kv *kv, struct vd_bytes value, const struct vd_object_facts *facts,
+static vd_status build(struct vd_kv *kv, struct vd_bytes value, const struct vd_object_attributes *attributes,
 		       struct vd_object **ret_object, struct vd_error *reterr)
 {
 	struct vd_object *object;
 	size_t		  own;
 
-	own = own_need(value, facts->name) + own_need(value, facts->namespace_name) +
-	      own_need(value, facts->uid);
-	for (size_t i = 0; i < facts->label_count; i++)
-		own += own_need(value, facts->labels[i].key) + own_need(value, facts->labels[i].value);
-	for (size_t i = 0; i < facts->field_count; i++)
-		own += own_need(value, facts->fields[i]);
-	object = vdi_alloc(sizeof *object + facts->label_count * sizeof(struct label) +
-			   facts->field_count * sizeof(struct slice) + own);
+	own = own_need(value, attributes->name) + own_need(value, attributes->namespace_name) +
+	      own_need(value, attributes->uid);
+	for (size_t i = 0; i < attributes->label_count; i++)
+		own += own_need(value, attributes->labels[i].key) +
+		       own_need(value, attributes->labels[i].value);
+	for (size_t i = 0; i < attributes->field_count; i++)
+		own += own_need(value, attributes->fields[i]);
+	object = vdi_alloc(sizeof *object + attributes->label_count * sizeof(struct label) +
+			   attributes->field_count * sizeof(struct slice) + own);
 	if (object == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for an object");
 	object->references = 1;
-	object->label_count = (uint16_t) facts->label_count;
-	object->field_count = (uint16_t) facts->field_count;
+	object->label_count = (uint16_t) attributes->label_count;
+	object->field_count = (uint16_t) attributes->field_count;
 	object->kv = vd_kv_ref(kv);
 	object->own_size = 0;
-	object->name = place_slice(object, value, facts->name);
-	object->namespace_name = place_slice(object, value, facts->namespace_name);
-	object->uid = place_slice(object, value, facts->uid);
-	object->metadata_offset = facts->metadata_offset;
-	object->metadata_size = facts->metadata_size;
-	object->revision_offset = facts->revision_offset;
-	object->revision_size = facts->revision_size & 0x7fffffffu;
-	object->revision_comma = facts->revision_comma;
-	for (size_t i = 0; i < facts->label_count; i++) {
+	object->name = place_slice(object, value, attributes->name);
+	object->namespace_name = place_slice(object, value, attributes->namespace_name);
+	object->uid = place_slice(object, value, attributes->uid);
+	object->metadata_offset = attributes->metadata_offset;
+	object->metadata_size = attributes->metadata_size;
+	object->revision_offset = attributes->revision_offset;
+	object->revision_size = attributes->revision_size & 0x7fffffffu;
+	object->revision_comma = attributes->revision_comma;
+	for (size_t i = 0; i < attributes->label_count; i++) {
 		struct label *label = &object->labels[i];
 
-		label->key_offset = place(object, value, facts->labels[i].key);
-		label->key_size = (uint16_t) facts->labels[i].key.size;
-		label->value_offset = place(object, value, facts->labels[i].value);
-		label->value_size = (uint16_t) facts->labels[i].value.size;
+		label->key_offset = place(object, value, attributes->labels[i].key);
+		label->key_size = (uint16_t) attributes->labels[i].key.size;
+		label->value_offset = place(object, value, attributes->labels[i].value);
+		label->value_size = (uint16_t) attributes->labels[i].value.size;
 	}
-	for (size_t i = 0; i < facts->field_count; i++)
-		fields_of(object)[i] = place_slice(object, value, facts->fields[i]);
+	for (size_t i = 0; i < attributes->field_count; i++)
+		fields_of(object)[i] = place_slice(object, value, attributes->fields[i]);
 	VDI_CHECK(object->own_size == own);
 	*ret_object = object;
 	return VD_OK;
@@ -168,22 +170,22 @@ vd_status vdi_object_translate(const struct vd_codec *codec, struct vd_kv *kv, s
 	return VD_OK;
 }
 
-vd_status vdi_object_of_facts(struct vd_kv *kv, const struct vd_object_facts *facts,
-			      struct vd_object **ret_object, struct vd_error *reterr)
+vd_status vdi_object_of_attributes(struct vd_kv *kv, const struct vd_object_attributes *attributes,
+				   struct vd_object **ret_object, struct vd_error *reterr)
 {
-	VDI_TRY(check_facts(facts, vd_kv_value(kv), reterr));
-	return build(kv, vd_kv_value(kv), facts, ret_object, reterr);
+	VDI_TRY(check_attributes(attributes, vd_kv_value(kv), reterr));
+	return build(kv, vd_kv_value(kv), attributes, ret_object, reterr);
 }
 
 static vd_status inspect_and_build(const struct vd_codec *codec, struct vd_kv *kv,
 				   struct vd_object **ret_object, struct vd_error *reterr)
 {
-	struct vd_object_facts facts = { 0 };
-	vd_status	       status;
+	struct vd_object_attributes attributes = { 0 };
+	vd_status		    status;
 
-	VDI_TRY(codec->ops->inspect(codec, vd_kv_value(kv), &facts, reterr));
-	status = vdi_object_of_facts(kv, &facts, ret_object, reterr);
-	vd_codec_release(codec, &facts);
+	VDI_TRY(codec->ops->inspect(codec, vd_kv_value(kv), &attributes, reterr));
+	status = vdi_object_of_attributes(kv, &attributes, ret_object, reterr);
+	vd_codec_release(codec, &attributes);
 	return status;
 }
 

@@ -11,10 +11,11 @@
 VDI_MUST_USE vd_status vdi_object_translate(const struct vd_codec *codec, struct vd_kv *kv,
 					    struct vd_kv **ret_kv, struct vd_error *reterr);
 
-/* Makes an object of the facts that a codec reported about kv's value. VD_UNDECODABLE (a limit is exceeded),
- * VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_object_of_facts(struct vd_kv *kv, const struct vd_object_facts *facts,
-					   struct vd_object **ret_object, struct vd_error *reterr);
+/* Makes an object of the attributes that a codec reported about kv's value. VD_UNDECODABLE (a limit is
+ * exceeded), VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_object_of_attributes(struct vd_kv			  *kv,
+						const struct vd_object_attributes *attributes,
+						struct vd_object **ret_object, struct vd_error *reterr);
 
 /* Returns the memory of the object's own header in bytes, without the shared kv. */
 size_t vdi_object_header_size(const struct vd_object *object);

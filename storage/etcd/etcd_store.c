@@ -1,8 +1,8 @@
 /* vd_store over a vd_etcd: each operation is one call of the client, whose result is noted and passed on.
  *
- * A call is counted twice: in the gate while it uses the client on the caller's thread, so that the client is
- * closed after the last one has left; and in in_flight until its result, for the debug page. Results come on
- * the client's actor and are passed on there.
+ * A call is counted twice: in client_users while it uses the client on the caller's thread, so that the
+ * client is closed after the last one has left; and in in_flight until its result, for the debug page.
+ * Results come on the client's actor and are passed on there.
  */
 #include "etcd_store.h"
 
@@ -28,27 +28,27 @@ struct vdi_etcd_known *vdi_etcd_known_unref(struct vdi_etcd_known *known)
 
 /* ---- What answers say ---- */
 
-/* The gate counts threads that use the client, and has a flag for shutdown. After shutdown the last thread to
- * leave wakes the keeper, and only then the client may be closed. */
-#define GATE_SHUT UINT64_C(1)
-#define GATE_ONE UINT64_C(2)
+/* client_users counts the threads that use the client, and has a flag for shutdown. After shutdown the last
+ * thread to leave wakes the keeper, and only then the client may be closed. */
+#define CLIENT_SHUT UINT64_C(1)
+#define CLIENT_USER UINT64_C(2)
 
 bool vdi_etcd_store_is_shut(const struct vdi_etcd_store *store)
 {
-	return atomic_load(&store->gate) & GATE_SHUT;
+	return atomic_load(&store->client_users) & CLIENT_SHUT;
 }
 
-static void gate_is_empty_locked(struct vdi_etcd_store *store)
+static void client_is_unused_locked(struct vdi_etcd_store *store)
 {
-	if (store->is_empty)
+	if (store->client_is_unused)
 		return; /* another thread entered after shutdown and left again */
-	store->is_empty = true;
+	store->client_is_unused = true;
 	vd_actor_wake(store->keeper);
 }
 
 bool vdi_etcd_store_enter(struct vdi_etcd_store *store)
 {
-	if (!(atomic_fetch_add(&store->gate, GATE_ONE) & GATE_SHUT))
+	if (!(atomic_fetch_add(&store->client_users, CLIENT_USER) & CLIENT_SHUT))
 		return true;
 	vdi_etcd_store_leave(store);
 	return false;
@@ -56,10 +56,10 @@ bool vdi_etcd_store_enter(struct vdi_etcd_store *store)
 
 void vdi_etcd_store_leave(struct vdi_etcd_store *store)
 {
-	if (atomic_fetch_sub(&store->gate, GATE_ONE) != (GATE_ONE | GATE_SHUT))
+	if (atomic_fetch_sub(&store->client_users, CLIENT_USER) != (CLIENT_USER | CLIENT_SHUT))
 		return;
 	vdi_lock_acquire(&store->lock);
-	gate_is_empty_locked(store);
+	client_is_unused_locked(store);
 	vdi_lock_release(&store->lock);
 }
 
@@ -454,234 +454,22 @@ static vd_status store_status(struct vd_store *base, struct vd_store_status *ret
 	return VD_OK;
 }
 
-/* ---- The keeper ---- */
-
-static vd_mono earlier(vd_mono a, vd_mono b)
-{
-	return a.ns < b.ns ? a : b;
-}
-
-/* Wakes the thread in vdi_etcd_store_wait if the outcome is known. */
-static void tell_starter_locked(struct vdi_etcd_store *store)
-{
-	struct vdi_wait *starter = store->starter;
-
-	if (starter == NULL || (store->refusal == VD_OK &&
-				!(store->has_begun && vdi_etcd_probe_is_settled_locked(&store->probe))))
-		return;
-	store->starter = NULL;
-	vdi_wait_signal(starter);
-}
-
-/* Returns true if a repetition would get the same error. */
-static bool is_final(const struct vd_etcd_error *error)
-{
-	switch (error->error.code) {
-	case VD_UNAVAILABLE:
-	case VD_TIMEOUT:
-	case VD_CANCELED:
-	case VD_CLOSED:
-	case VD_NOMEM:
-	case VD_FULL:
-	case VD_NOT_READY:
-	case VD_EXPIRED:
-	case VD_CONFLICT: return false;
-	default: return true;
-	}
-}
-
-/* The response also has the compaction of other servers. A refusal to read the key also shows that etcd is
- * reachable. */
-static void on_sign_of_life(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
-			    const struct vd_range_result *result)
-{
-	struct vdi_etcd_store *store = arg;
-	struct vd_error	       failure = { 0 };
-	bool is_refused = error && error->code != VD_ETCD_PERMISSION_DENIED && is_final(error);
-
-	if (error)
-		(void) vdi_etcd_store_failed(store, error, 0, &failure);
-	else
-		vdi_etcd_store_heard(store, header);
-	if (error == NULL && result->kv_count)
-		vdi_etcd_known_raise(&store->known->compacted,
-				     vdi_etcd_compactor_parse(vd_kv_value(result->kvs[0])));
-	vdi_lock_acquire(&store->lock);
-	store->is_asking = false;
-	if (error == NULL || error->code == VD_ETCD_PERMISSION_DENIED) {
-		store->has_begun = true;
-	} else if (is_refused) {
-		store->refusal = failure.code;
-		store->refusal_error = failure;
-	}
-	vd_actor_wake(store->keeper);
-	vdi_lock_release(&store->lock);
-}
-
-static vd_mono ask_for_life(struct vdi_etcd_store *store)
-{
-	static const char	     key[] = VDI_ETCD_COMPACT_KEY;
-	vd_mono			     now = vd_env_now(store->env);
-	struct vd_etcd_range_request request = { .range = { .key = { key, sizeof key - 1 }, .limit = 1 } };
-	struct vd_etcd_call	     options = { .timeout = VDI_ETCD_SIGN_OF_LIFE_TIMEOUT };
-	int64_t			     heard_ns = atomic_load_explicit(&store->heard_ns, memory_order_relaxed);
-	vd_mono			     due = { heard_ns + VDI_ETCD_SILENCE_MAX.ns };
-	bool is_asking, is_well = heard_ns != 0 && !atomic_load(&store->is_unreachable);
-
-	vdi_lock_acquire(&store->lock);
-	is_asking = store->is_asking;
-	if (!is_asking && (!is_well || due.ns <= now.ns || !store->has_begun))
-		store->is_asking = true;
-	else
-		is_asking = true;
-	vdi_lock_release(&store->lock);
-	if (is_asking)
-		return is_well ? due : VD_NEVER; /* the response wakes the keeper */
-	if (vd_etcd_range(store->client, &options, &request, on_sign_of_life, store) == VD_OK)
-		return VD_NEVER;
-	vdi_lock_acquire(&store->lock);
-	store->is_asking = false;
-	vdi_lock_release(&store->lock);
-	return vd_mono_add(now, VD_SECONDS(1));
-}
-
-/* Sends progress requests while watches wait for progress. The response is delivered to all watches of a
- * stream; there are two streams. */
-static bool request_progress(struct vdi_etcd_store *store)
-{
-	struct vd_etcd_call call = { .require_leader = true };
-	bool		    is_asked = true;
-
-	for (size_t i = 0; i < 2; i++) {
-		call.metadata = &vdi_etcd_store_past;
-		call.metadata_count = i;
-		if (atomic_load(&store->known->progress_wanted[i]) > 0)
-			is_asked &= vd_etcd_request_progress(store->client, &call, NULL) ==
-				    VD_OK; /* best effort; it is repeated */
-	}
-	return is_asked;
-}
-
-static vd_mono ask_for_progress(struct vdi_etcd_store *store)
-{
-	vd_mono	 now = vd_env_now(store->env);
-	unsigned asks = atomic_load(&store->known->progress_asks);
-
-	if (atomic_load(&store->known->progress_wanted[0]) <= 0 &&
-	    atomic_load(&store->known->progress_wanted[1]) <= 0) {
-		store->progress_at = VD_NEVER;
-		return VD_NEVER;
-	}
-	if (store->progress_asks_seen != asks &&
-	    store->progress_backoff.ns > VDI_ETCD_PROGRESS_RETRY_FIRST.ns)
-		/* A new request must not wait for the back-off of earlier ones. */
-		store->progress_at = VD_NEVER;
-	store->progress_asks_seen = asks;
-	if (store->progress_at.ns == VD_NEVER.ns) {
-		store->progress_backoff = VDI_ETCD_PROGRESS_RETRY_FIRST;
-		/* The watch has sent a first request itself. */
-		store->progress_at = vd_mono_add(now, store->progress_backoff);
-	} else if (store->progress_at.ns <= now.ns) {
-		if (request_progress(store))
-			store->progress_backoff.ns =
-				VDI_MIN(2 * store->progress_backoff.ns, VDI_ETCD_PROGRESS_RETRY_MAX.ns);
-		store->progress_at = vd_mono_add(now, store->progress_backoff);
-	}
-	return store->progress_at;
-}
-
-static void free_store(struct vdi_etcd_store *store)
-{
-	for (size_t i = 0; i < VDI_ETCD_CALL_COUNT; i++) {
-		vdi_metric_release(store->calls[i]);
-		vdi_metric_release(store->call_errors[i]);
-	}
-	vdi_metric_remove(store->reachable_metric);
-	vdi_etcd_probe_fini(&store->probe);
-	vdi_etcd_known_unref(store->known);
-	vdi_lock_fini(&store->lock);
-	vdi_free(store);
-}
-
-static void keeper_gone(void *arg)
-{
-	struct vdi_etcd_store *store = arg;
-	void (*closed)(void *) = store->closed;
-	void *closed_arg = store->closed_arg;
-
-	free_store(store);
-	if (closed)
-		closed(closed_arg);
-}
-
-/* The last callback of the client. */
-static void client_gone(void *arg)
-{
-	struct vdi_etcd_store *store = arg;
-
-	vdi_lock_acquire(&store->lock);
-	store->is_client_gone = true;
-	vd_actor_wake(store->keeper);
-	vdi_lock_release(&store->lock);
-}
-
-/* Runs the steps of the shutdown, each once. */
-static void run_shut(struct vdi_etcd_store *store)
-{
-	bool close_client, close_keeper;
-
-	vdi_lock_acquire(&store->lock);
-	close_client = store->is_empty && !store->is_client_closing;
-	if (close_client)
-		store->is_client_closing = true;
-	close_keeper = store->is_client_gone && store->is_closing;
-	vdi_lock_release(&store->lock);
-	if (close_client) {
-		vdi_lock_acquire(&store->known->lock);
-		store->known->keeper = NULL;
-		vdi_lock_release(&store->known->lock);
-		vdi_etcd_compactor_stop(&store->compactor);
-		vd_etcd_close(store->client, client_gone, store);
-	} else if (close_keeper) {
-		vd_actor_close(store->keeper, keeper_gone, store);
-	}
-}
-
-static void keeper_run(void *arg)
-{
-	struct vdi_etcd_store *store = arg;
-	vd_mono		       due;
-
-	if (vdi_etcd_store_is_shut(store)) {
-		run_shut(store);
-		return;
-	}
-	due = vdi_etcd_probe_run(&store->probe);
-	due = earlier(due, ask_for_life(store));
-	due = earlier(due, vdi_etcd_compactor_run(&store->compactor));
-	due = earlier(due, ask_for_progress(store));
-	vdi_lock_acquire(&store->lock);
-	tell_starter_locked(store);
-	vdi_lock_release(&store->lock);
-	vd_actor_set_timer(store->keeper, due);
-}
-
 /* ---- Life ---- */
 
-static void shut_locked(struct vdi_etcd_store *store)
+static void shutdown_locked(struct vdi_etcd_store *store)
 {
-	uint64_t before = atomic_fetch_or(&store->gate, GATE_SHUT);
+	uint64_t before = atomic_fetch_or(&store->client_users, CLIENT_SHUT);
 
 	if (before == 0)
-		gate_is_empty_locked(store);
+		client_is_unused_locked(store);
 }
 
-static void store_shut(struct vd_store *base)
+static void store_shutdown(struct vd_store *base)
 {
 	struct vdi_etcd_store *store = store_of(base);
 
 	vdi_lock_acquire(&store->lock);
-	shut_locked(store);
+	shutdown_locked(store);
 	vdi_lock_release(&store->lock);
 }
 
@@ -695,7 +483,7 @@ static void store_close(struct vd_store *base, void (*done)(void *arg), void *ar
 	store->is_closing = true;
 	store->closed = done;
 	store->closed_arg = arg;
-	shut_locked(store);
+	shutdown_locked(store);
 	vd_actor_wake(store->keeper);
 	vdi_lock_release(&store->lock);
 }
@@ -718,7 +506,7 @@ static const struct vd_store_ops etcd_store_ops = {
 	.stream = vdi_etcd_store_stream,
 	.stream_next = vdi_etcd_store_stream_next,
 	.stream_close = vdi_etcd_store_stream_close,
-	.shut = store_shut,
+	.shutdown = store_shutdown,
 	.dump = vdi_etcd_store_dump,
 	.lease_list = store_lease_list,
 };
@@ -737,13 +525,16 @@ static vd_status make_metrics(struct vdi_etcd_store *store)
 				       &store->call_errors[i]));
 	}
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_CLIENT_REACHABLE, NULL, &store->reachable_metric));
+	vdi_metric_set(store->reachable_metric, 1); /* until a call reaches no endpoint */
 	return VD_OK;
 }
 
 static vd_status build(struct vdi_etcd_store *store, const struct vd_etcd_store_options *options,
 		       const char *const *endpoints, size_t count)
 {
-	struct vd_actor_options actor = { .name = "etcd_keeper", .run = keeper_run, .arg = store };
+	struct vd_actor_options actor = { .name = "etcd_keeper",
+					  .run = vdi_etcd_store_keeper_run,
+					  .arg = store };
 
 	store->known = VDI_NEW(struct vdi_etcd_known);
 	if (store->known == NULL)
@@ -776,7 +567,7 @@ vd_status vdi_etcd_store_new(const struct vd_env *env, struct vd_etcd *client,
 		vdi_lock_init(&store->lock, VDI_LOCK_STORE);
 		status = build(store, options, endpoints, endpoint_count);
 		if (status != VD_OK)
-			free_store(store);
+			vdi_etcd_store_free(store);
 	}
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
@@ -795,7 +586,7 @@ void vdi_etcd_store_begin(struct vdi_etcd_store *store, struct vd_etcd *client)
 void vdi_etcd_store_discard(struct vdi_etcd_store *store)
 {
 	vd_actor_close(store->keeper, NULL, NULL); /* it never ran, so nothing in it uses the store */
-	free_store(store);
+	vdi_etcd_store_free(store);
 }
 
 /* Writes "http://a:2379: connection refused; http://b:2379: ...". */

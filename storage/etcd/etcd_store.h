@@ -9,7 +9,7 @@
  *   the user's callback and updates struct vdi_etcd_known and the health.
  * - The keeper calls vd_etcd for probe, compactor and health check, with responses in the same way.
  *
- * Ending: shut (rejects new calls; the client is closed when the last thread inside has left) -> close (waits
+ * Ending: shutdown (rejects new calls; the client is closed when no thread uses it any more) -> close (waits
  * for the end of the client, then of the keeper).
  */
 #ifndef VDI_ETCD_STORE_H
@@ -178,7 +178,7 @@ struct vdi_etcd_store {
 	unsigned progress_asks_seen;
 
 	/* threads that use client now (not calls that wait for a response), and a flag for shutdown */
-	_Atomic uint64_t gate;
+	_Atomic uint64_t client_users;
 	_Atomic int64_t	 in_flight;	     /* calls that wait for a response */
 	_Atomic int64_t	 heard_ns;	     /* monotonic time of the last response; 0: never */
 	_Atomic int64_t	 size_bytes;	     /* -1: unknown */
@@ -187,8 +187,8 @@ struct vdi_etcd_store {
 
 	/* Under lock. */
 	struct vdi_lock lock;
-	bool		is_asking; /* health check in progress */
-	bool		is_empty;  /* the gate is shut and no thread is inside */
+	bool		is_asking;	  /* health check in progress */
+	bool		client_is_unused; /* shut down, and no thread uses the client */
 	bool		is_client_closing;
 	bool		is_client_gone;
 	bool		is_closing;
@@ -250,6 +250,11 @@ vd_status vdi_etcd_store_stream(struct vd_store *store, const struct vd_store_st
 vd_status vdi_etcd_store_stream_next(struct vd_store_stream *stream, struct vd_store_part *ret_part,
 				     struct vd_error *reterr);
 void	  vdi_etcd_store_stream_close(struct vd_store_stream *stream);
+/* etcd_store_keeper.c */
+/* The handler of the keeper. */
+void vdi_etcd_store_keeper_run(void *store);
+/* Frees a store without client and keeper. */
+void vdi_etcd_store_free(struct vdi_etcd_store *store);
 /* etcd_store_dump.c */
 void vdi_etcd_store_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg);
 

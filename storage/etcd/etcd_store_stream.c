@@ -216,13 +216,13 @@ vd_status vdi_etcd_store_stream_next(struct vd_store_stream *base, struct vd_sto
 	vdi_lock_acquire(&stream->lock);
 	if (stream->has_part || (stream->is_ended && stream->status == VD_OK && !stream->was_last)) {
 		*ret_part = (struct vd_store_part) {
-			.range = { .revision = stream->revision,
-				   .kvs = stream->kvs,
-				   .kv_count = stream->kv_count,
-				   .count = stream->count },
+			.kvs = stream->kvs,
+			.kv_count = stream->kv_count,
+			.count = stream->count,
+			.read_revision = stream->revision,
 			.last = stream->is_ended && stream->status == VD_OK,
 		};
-		ret_part->range.more = ret_part->last && stream->more;
+		ret_part->more = ret_part->last && stream->more;
 		stream->lent = stream->kvs;
 		stream->lent_count = stream->kv_count;
 		stream->kvs = NULL;

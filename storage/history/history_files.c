@@ -115,7 +115,7 @@ static vd_status take_entry(struct payload *payload, enum role wanted, struct vd
 
 /* Finds the record that the event replaced: a copy after the event, or an earlier event. */
 static vd_status take_previous(struct payload *payload, const struct vdi_record *record,
-			       const struct vdi_past *past, struct vd_kv **ret_previous)
+			       const struct vdi_loaded_history *loaded, struct vd_kv **ret_previous)
 {
 	struct vdi_record previous;
 	struct vd_kv	 *latest;
@@ -131,14 +131,15 @@ static vd_status take_previous(struct payload *payload, const struct vdi_record 
 			return VD_CORRUPT;
 		return vdi_record_kv(&previous, ret_previous);
 	}
-	latest = vdi_past_latest(past, record->key);
+	latest = vdi_loaded_history_latest(loaded, record->key);
 	if (latest == NULL || latest->version == 0 || latest->mod_rev != record->previous_rev)
 		return VD_CORRUPT;
 	*ret_previous = vd_kv_ref(latest);
 	return VD_OK;
 }
 
-static vd_status take_commit(struct vdi_past *past, const struct vdi_segment_record *from, bool is_told)
+static vd_status take_commit(struct vdi_loaded_history *loaded, const struct vdi_segment_record *from,
+			     bool is_told)
 {
 	const uint8_t *bytes = from->payload.data;
 	struct payload payload = { bytes + TIME_SIZE, bytes + from->payload.size };
@@ -151,20 +152,21 @@ static vd_status take_commit(struct vdi_past *past, const struct vdi_segment_rec
 		VDI_TRY(take_entry(&payload, ROLE_EVENT, &record));
 		if (record.mod_rev != from->revision)
 			return VD_CORRUPT;
-		VDI_TRY(take_previous(&payload, &record, past, &previous));
+		VDI_TRY(take_previous(&payload, &record, loaded, &previous));
 		status = vdi_record_kv(&record, &kv);
 		if (status != VD_OK) {
 			vd_kv_unref(previous);
 			return status;
 		}
-		VDI_TRY(vdi_past_add(past, record.is_delete, kv, previous, is_told));
+		VDI_TRY(vdi_loaded_history_add(loaded, record.is_delete, kv, previous, is_told));
 	}
 	return VD_OK;
 }
 
 /* Takes a record of the segment. VD_CORRUPT: its content contradicts the records before it. */
 static vd_status take_record(struct vdi_history_files *files, struct segment *segment,
-			     const struct vdi_segment_record *record, vd_wall now, struct vdi_past *past)
+			     const struct vdi_segment_record *record, vd_wall now,
+			     struct vdi_loaded_history *loaded)
 {
 	vd_wall time;
 	bool	is_old;
@@ -178,33 +180,33 @@ static vd_status take_record(struct vdi_history_files *files, struct segment *se
 		time.ns = (int64_t) number_at(record->payload.data, TIME_SIZE);
 		is_old = files->window.ns > 0 && time.ns < now.ns - files->window.ns;
 		if (is_old)
-			vdi_past_forget(past, record->revision);
-		VDI_TRY(take_commit(past, record, !is_old));
+			vdi_loaded_history_forget(loaded, record->revision);
+		VDI_TRY(take_commit(loaded, record, !is_old));
 		if (segment->first.ns == 0)
 			segment->first = time;
 		segment->last = time;
 	}
-	segment->until = past->until = record->revision;
+	segment->until = loaded->until = record->revision;
 	return VD_OK;
 }
 
-/* Reads the records of a segment that continues the past or is its first one. */
+/* Reads the records of a segment that continues the loaded history or is its first one. */
 static vd_status read_records(struct vdi_history_files *files, struct vdi_segment_reader *reader, vd_wall now,
-			      struct vdi_past *past, struct segment *segment, struct vd_error *ret_lost,
-			      struct vd_error *reterr)
+			      struct vdi_loaded_history *loaded, struct segment *segment,
+			      struct vd_error *ret_lost, struct vd_error *reterr)
 {
 	struct vdi_segment_record record;
 	vd_status		  status;
 
 	while ((status = vdi_segment_reader_next(reader, &record, reterr)) == VD_OK) {
-		size_t count = past->count;
+		size_t count = loaded->count;
 
-		status = take_record(files, segment, &record, now, past);
+		status = take_record(files, segment, &record, now, loaded);
 		if (status == VD_CORRUPT) {
 			/* Drop the events of an incomplete revision. */
-			for (; past->count > count; past->count--) {
-				vd_kv_unref(past->events[past->count - 1].kv);
-				vd_kv_unref(past->events[past->count - 1].previous);
+			for (; loaded->count > count; loaded->count--) {
+				vd_kv_unref(loaded->events[loaded->count - 1].kv);
+				vd_kv_unref(loaded->events[loaded->count - 1].previous);
 			}
 			vd_error_set(ret_lost, VD_CORRUPT, "%s/%s: invalid record at offset %lld",
 				     reader->file->dir->path, reader->file->name, (long long) record.offset);
@@ -233,17 +235,18 @@ static vd_status call_useless(struct vdi_history_files *files, uint64_t sequence
 	return VD_OK;
 }
 
-static vd_status forget_all(struct vdi_history_files *files, struct vdi_past *past)
+static vd_status forget_all(struct vdi_history_files *files, struct vdi_loaded_history *loaded)
 {
 	for (; files->segment_count; files->segment_count--)
 		VDI_TRY(call_useless(files, last_of(files)->sequence));
 	files->bytes = 0;
-	vdi_past_clear(past);
+	vdi_loaded_history_clear(loaded);
 	return VD_OK;
 }
 
 static vd_status read_segment(struct vdi_history_files *files, uint64_t sequence, bool is_last, vd_wall now,
-			      struct vdi_past *past, struct vd_error *ret_lost, struct vd_error *reterr)
+			      struct vdi_loaded_history *loaded, struct vd_error *ret_lost,
+			      struct vd_error *reterr)
 {
 	struct vdi_segment_reader reader;
 	struct segment		  segment = { .sequence = sequence };
@@ -269,20 +272,20 @@ static vd_status read_segment(struct vdi_history_files *files, uint64_t sequence
 		status = call_useless(files, sequence);
 	} else {
 		segment.floor = segment.until = reader.header.revision;
-		if (files->segment_count && past->until != segment.floor) {
+		if (files->segment_count && loaded->until != segment.floor) {
 			vd_error_set(ret_lost, VD_CORRUPT,
 				     "%s: the changes between revisions %lld and %lld are missing",
-				     files->dir->path, (long long) past->until, (long long) segment.floor);
-			status = forget_all(files, past);
+				     files->dir->path, (long long) loaded->until, (long long) segment.floor);
+			status = forget_all(files, loaded);
 		}
 		if (files->segment_count == 0)
-			past->floor = past->until = segment.floor;
+			loaded->floor = loaded->until = segment.floor;
 		segment.size = reader.file_size;
 		if (status == VD_OK && !vdi_grow((void **) &files->segments, &files->segment_capacity,
 						 files->segment_count + 1, sizeof segment))
 			status = VD_NOMEM;
 		if (status == VD_OK)
-			status = read_records(files, &reader, now, past, &segment, ret_lost, &error);
+			status = read_records(files, &reader, now, loaded, &segment, ret_lost, &error);
 		if (status == VD_OK) {
 			files->segments[files->segment_count++] = segment;
 			files->bytes += segment.size;
@@ -326,7 +329,7 @@ static int order_sequences(const void *a, const void *b)
 	return VDI_ORDER(left, right);
 }
 
-static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct vdi_past *past,
+static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct vdi_loaded_history *loaded,
 			  struct vd_error *ret_lost, struct vd_error *reterr)
 {
 	struct listing listing = { 0 };
@@ -341,7 +344,7 @@ static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct v
 		qsort(listing.sequences, listing.count, sizeof *listing.sequences, order_sequences);
 	for (size_t i = 0; status == VD_OK && i < listing.count; i++) {
 		files->sequence_max = listing.sequences[i];
-		status = read_segment(files, listing.sequences[i], i + 1 == listing.count, now, past,
+		status = read_segment(files, listing.sequences[i], i + 1 == listing.count, now, loaded,
 				      ret_lost, reterr);
 		/* Only the last file is continued, so the result of the last iteration counts. */
 		if (files->segment_count == 0 || last_of(files)->sequence != listing.sequences[i])
@@ -350,13 +353,13 @@ static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct v
 	vdi_free(listing.sequences);
 	if (status == VD_NOMEM)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for the local history");
-	files->floor = past->floor;
-	files->until = past->until;
+	files->floor = loaded->floor;
+	files->until = loaded->until;
 	return status;
 }
 
 vd_status vdi_history_files_open(const struct vdi_history_files_options *options, vd_wall now,
-				 struct vdi_past *past, struct vdi_history_files **ret_files,
+				 struct vdi_loaded_history *loaded, struct vdi_history_files **ret_files,
 				 struct vd_error *ret_lost, struct vd_error *reterr)
 {
 	struct vdi_history_files *files = VDI_NEW(struct vdi_history_files);
@@ -375,7 +378,7 @@ vd_status vdi_history_files_open(const struct vdi_history_files_options *options
 			   VDI_HISTORY_SEGMENT_MAX;
 	files->window = options->window;
 	vdi_rand_init(&files->rand, options->seed);
-	status = read_all(files, now, past, ret_lost, reterr);
+	status = read_all(files, now, loaded, ret_lost, reterr);
 	if (status != VD_OK) {
 		vdi_history_files_close(files);
 		return status;

@@ -41,12 +41,13 @@ struct vdi_history_files_options {
 	vd_dur		window;	   /* 0: no limit */
 };
 
-/* Reads the files into past (new; its latest records serve as witnesses); changes nothing on disk. *ret_lost
- * describes unusable content; code VD_OK: none. VD_INVALID: the directory contains something else. VD_NOMEM,
- * VD_IO. */
+/* Reads the files into loaded (new; its latest records serve as witnesses); changes nothing on disk.
+ * *ret_lost describes unusable content; code VD_OK: none. VD_INVALID: the directory contains something else.
+ * VD_NOMEM, VD_IO. */
 VDI_MUST_USE vd_status vdi_history_files_open(const struct vdi_history_files_options *options, vd_wall now,
-					      struct vdi_past *past, struct vdi_history_files **ret_files,
-					      struct vd_error *ret_lost, struct vd_error *reterr);
+					      struct vdi_loaded_history *loaded,
+					      struct vdi_history_files **ret_files, struct vd_error *ret_lost,
+					      struct vd_error *reterr);
 /* Closes without flush or sync. NULL is fine; returns NULL. */
 struct vdi_history_files *vdi_history_files_close(struct vdi_history_files *files);
 

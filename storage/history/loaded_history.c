@@ -9,72 +9,72 @@ static bool has_key(const void *entry, const void *key)
 	return vd_bytes_equal(vd_kv_key(entry), *(const struct vd_bytes *) key);
 }
 
-vd_status vdi_past_new(struct vdi_past **ret_past)
+vd_status vdi_loaded_history_new(struct vdi_loaded_history **ret_loaded)
 {
-	struct vdi_past *past = VDI_NEW(struct vdi_past);
+	struct vdi_loaded_history *loaded = VDI_NEW(struct vdi_loaded_history);
 
-	if (past == NULL)
+	if (loaded == NULL)
 		return VD_NOMEM;
-	atomic_init(&past->references, 1);
-	vdi_hash_init(&past->latest, has_key, 0);
-	*ret_past = past;
+	atomic_init(&loaded->references, 1);
+	vdi_hash_init(&loaded->latest, has_key, 0);
+	*ret_loaded = loaded;
 	return VD_OK;
 }
 
-struct vdi_past *vdi_past_ref(struct vdi_past *past)
+struct vdi_loaded_history *vdi_loaded_history_ref(struct vdi_loaded_history *loaded)
 {
-	atomic_fetch_add_explicit(&past->references, 1, memory_order_relaxed);
-	return past;
+	atomic_fetch_add_explicit(&loaded->references, 1, memory_order_relaxed);
+	return loaded;
 }
 
-static void drop_events(struct vdi_past *past)
+static void drop_events(struct vdi_loaded_history *loaded)
 {
-	for (size_t i = 0; i < past->count; i++) {
-		vd_kv_unref(past->events[i].kv);
-		vd_kv_unref(past->events[i].previous);
+	for (size_t i = 0; i < loaded->count; i++) {
+		vd_kv_unref(loaded->events[i].kv);
+		vd_kv_unref(loaded->events[i].previous);
 	}
-	past->count = 0;
+	loaded->count = 0;
 }
 
-struct vdi_past *vdi_past_unref(struct vdi_past *past)
+struct vdi_loaded_history *vdi_loaded_history_unref(struct vdi_loaded_history *loaded)
 {
-	if (past && atomic_fetch_sub_explicit(&past->references, 1, memory_order_acq_rel) == 1) {
-		vdi_past_seal(past);
-		drop_events(past);
-		vdi_free(past->events);
-		vdi_free(past);
+	if (loaded && atomic_fetch_sub_explicit(&loaded->references, 1, memory_order_acq_rel) == 1) {
+		vdi_loaded_history_seal(loaded);
+		drop_events(loaded);
+		vdi_free(loaded->events);
+		vdi_free(loaded);
 	}
 	return NULL;
 }
 
-struct vd_kv *vdi_past_latest(const struct vdi_past *past, struct vd_bytes key)
+struct vd_kv *vdi_loaded_history_latest(const struct vdi_loaded_history *loaded, struct vd_bytes key)
 {
-	return vdi_hash_get(&past->latest, vdi_hash_bytes(key, vdi_hash_seed()), &key);
+	return vdi_hash_get(&loaded->latest, vdi_hash_bytes(key, vdi_hash_seed()), &key);
 }
 
-static vd_status remember(struct vdi_past *past, struct vd_kv *kv)
+static vd_status remember(struct vdi_loaded_history *loaded, struct vd_kv *kv)
 {
 	struct vd_bytes key = vd_kv_key(kv);
 	void	       *replaced = NULL;
 
-	VDI_TRY(vdi_hash_put(&past->latest, vdi_hash_bytes(key, vdi_hash_seed()), &key, kv, &replaced));
+	VDI_TRY(vdi_hash_put(&loaded->latest, vdi_hash_bytes(key, vdi_hash_seed()), &key, kv, &replaced));
 	vd_kv_ref(kv);
 	vd_kv_unref(replaced);
 	return VD_OK;
 }
 
-vd_status vdi_past_add(struct vdi_past *past, bool is_delete, struct vd_kv *kv, struct vd_kv *previous,
-		       bool is_told)
+vd_status vdi_loaded_history_add(struct vdi_loaded_history *loaded, bool is_delete, struct vd_kv *kv,
+				 struct vd_kv *previous, bool is_told)
 {
 	vd_status status = VD_OK;
 
-	if (is_told &&
-	    !vdi_grow((void **) &past->events, &past->capacity, past->count + 1, sizeof *past->events))
+	if (is_told && !vdi_grow((void **) &loaded->events, &loaded->capacity, loaded->count + 1,
+				 sizeof *loaded->events))
 		status = VD_NOMEM;
 	if (status == VD_OK)
-		status = remember(past, kv);
+		status = remember(loaded, kv);
 	if (status == VD_OK && is_told) {
-		past->events[past->count++] =
+		loaded->events[loaded->count++] =
 			(struct vd_store_event) { .is_delete = is_delete, .kv = kv, .previous = previous };
 		return VD_OK;
 	}
@@ -83,34 +83,34 @@ vd_status vdi_past_add(struct vdi_past *past, bool is_delete, struct vd_kv *kv, 
 	return status;
 }
 
-void vdi_past_forget(struct vdi_past *past, vd_rev floor)
+void vdi_loaded_history_forget(struct vdi_loaded_history *loaded, vd_rev floor)
 {
-	size_t first = vdi_past_find(past, floor + 1);
+	size_t first = vdi_loaded_history_find(loaded, floor + 1);
 
 	for (size_t i = 0; i < first; i++) {
-		vd_kv_unref(past->events[i].kv);
-		vd_kv_unref(past->events[i].previous);
+		vd_kv_unref(loaded->events[i].kv);
+		vd_kv_unref(loaded->events[i].previous);
 	}
-	past->count -= first;
-	if (past->count)
-		memmove(past->events, past->events + first, past->count * sizeof *past->events);
-	past->floor = VDI_MAX(past->floor, floor);
+	loaded->count -= first;
+	if (loaded->count)
+		memmove(loaded->events, loaded->events + first, loaded->count * sizeof *loaded->events);
+	loaded->floor = VDI_MAX(loaded->floor, floor);
 }
 
-void vdi_past_seal(struct vdi_past *past)
+void vdi_loaded_history_seal(struct vdi_loaded_history *loaded)
 {
 	size_t position = 0;
 
-	for (struct vd_kv *kv; (kv = vdi_hash_next(&past->latest, &position));)
+	for (struct vd_kv *kv; (kv = vdi_hash_next(&loaded->latest, &position));)
 		vd_kv_unref(kv);
-	vdi_hash_clear(&past->latest);
+	vdi_hash_clear(&loaded->latest);
 }
 
-void vdi_past_clear(struct vdi_past *past)
+void vdi_loaded_history_clear(struct vdi_loaded_history *loaded)
 {
-	drop_events(past);
-	vdi_past_seal(past);
-	past->floor = past->until = 0;
+	drop_events(loaded);
+	vdi_loaded_history_seal(loaded);
+	loaded->floor = loaded->until = 0;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -120,24 +120,28 @@ static int newest_first(const void *a, const void *b)
 	return VDI_ORDER(right, left);
 }
 
-vd_status vdi_past_witnesses(const struct vdi_past *past, struct vd_kv *ret_kvs[VDI_PAST_WITNESSES_MAX],
-			     size_t *ret_count)
+vd_status vdi_loaded_history_witnesses(const struct vdi_loaded_history *loaded,
+				       struct vd_kv *ret_kvs[VDI_LOADED_HISTORY_WITNESSES_MAX],
+				       size_t	    *ret_count)
 {
-	size_t all = past->latest.count, newest = VDI_PAST_WITNESSES_MAX / 2, count, position = 0, i = 0;
+	size_t all = loaded->latest.count, newest = VDI_LOADED_HISTORY_WITNESSES_MAX / 2, count, position = 0,
+	       i = 0;
 	struct vd_kv **kvs = vdi_calloc(all + 1, sizeof *kvs);
 
 	if (kvs == NULL)
 		return VD_NOMEM;
-	for (struct vd_kv *kv; (kv = vdi_hash_next(&past->latest, &position));)
+	for (struct vd_kv *kv; (kv = vdi_hash_next(&loaded->latest, &position));)
 		kvs[i++] = kv;
 	qsort(kvs, all, sizeof *kvs, newest_first);
-	count = VDI_MIN(all, VDI_PAST_WITNESSES_MAX);
+	count = VDI_MIN(all, VDI_LOADED_HISTORY_WITNESSES_MAX);
 	for (i = 0; i < count; i++) {
 		/* The second half is spread over the older records. */
-		size_t place = i < newest ? i :
-					    newest + (i - newest) *
-							     (VDI_MAX(all, VDI_PAST_WITNESSES_MAX) - newest) /
-							     (VDI_PAST_WITNESSES_MAX - newest);
+		size_t place =
+			i < newest ?
+				i :
+				newest + (i - newest) *
+						 (VDI_MAX(all, VDI_LOADED_HISTORY_WITNESSES_MAX) - newest) /
+						 (VDI_LOADED_HISTORY_WITNESSES_MAX - newest);
 
 		ret_kvs[i] = vd_kv_ref(kvs[place]);
 	}
@@ -146,14 +150,14 @@ vd_status vdi_past_witnesses(const struct vdi_past *past, struct vd_kv *ret_kvs[
 	return VD_OK;
 }
 
-size_t vdi_past_find(const struct vdi_past *past, vd_rev revision)
+size_t vdi_loaded_history_find(const struct vdi_loaded_history *loaded, vd_rev revision)
 {
-	size_t low = 0, high = past->count;
+	size_t low = 0, high = loaded->count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (past->events[middle].kv->mod_rev >= revision)
+		if (loaded->events[middle].kv->mod_rev >= revision)
 			high = middle;
 		else
 			low = middle + 1;

@@ -25,7 +25,7 @@ static vd_status local_status(struct vd_store *store, struct vd_store_status *re
 
 	VDI_TRY(vd_store_status_get(history->front.inner, ret_status));
 	ret_status->kept = atomic_load(&history->kept);
-	ret_status->history = atomic_load(&history->past_floor);
+	ret_status->history = atomic_load(&history->loaded_floor);
 	return VD_OK;
 }
 
@@ -42,40 +42,42 @@ static void local_dump(struct vd_store *store, void (*write)(void *arg, struct v
 			(long long) atomic_load(&history->floor), (long long) atomic_load(&history->until),
 			(long long) atomic_load(&history->bytes),
 			atomic_load(&history->is_recording) ? "true" : "false",
-			atomic_load(&history->past_floor) ? "true" : "false");
+			atomic_load(&history->loaded_floor) ? "true" : "false");
 	write(arg, (struct vd_bytes) { text, (size_t) size });
 }
 
 /* ---- Watches ---- */
 
-struct vdi_past *vdi_local_past_for(struct vdi_local_history *history, vd_rev start_revision)
+struct vdi_loaded_history *vdi_local_loaded_history_for(struct vdi_local_history *history,
+							vd_rev			  start_revision)
 {
-	struct vdi_past *past = NULL;
+	struct vdi_loaded_history *loaded = NULL;
 
-	if (start_revision <= 0 || atomic_load(&history->past_floor) == 0)
+	if (start_revision <= 0 || atomic_load(&history->loaded_floor) == 0)
 		return NULL;
 	vdi_lock_acquire(&history->lock);
-	if (history->past && start_revision > history->past->floor && start_revision <= history->past->until)
-		past = vdi_past_ref(history->past);
+	if (history->loaded && start_revision > history->loaded->floor &&
+	    start_revision <= history->loaded->until)
+		loaded = vdi_loaded_history_ref(history->loaded);
 	vdi_lock_release(&history->lock);
-	if (past)
-		atomic_store(&history->past_used_ns, vd_env_now(history->env).ns);
-	return past;
+	if (loaded)
+		atomic_store(&history->loaded_used_ns, vd_env_now(history->env).ns);
+	return loaded;
 }
 
 static vd_status local_watch(struct vd_store *store, const struct vd_store_watch_request *request,
 			     struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
-	struct vdi_local_history *history = history_of(store);
-	struct vdi_past		 *past = vdi_local_past_for(history, request->start_revision);
-	struct vd_bytes		  prefix = vd_bytes_of(history->prefix);
+	struct vdi_local_history  *history = history_of(store);
+	struct vdi_loaded_history *loaded = vdi_local_loaded_history_for(history, request->start_revision);
+	struct vd_bytes		   prefix = vd_bytes_of(history->prefix);
 
 	/* Only keys of the prefix were recorded. */
-	if (past &&
+	if (loaded &&
 	    (request->key.size < prefix.size || memcmp(request->key.data, prefix.data, prefix.size) != 0))
-		past = vdi_past_unref(past);
-	if (past)
-		return vdi_local_watch_open(history->front.inner, past, request, ret_watch, reterr);
+		loaded = vdi_loaded_history_unref(loaded);
+	if (loaded)
+		return vdi_local_watch_open(history->front.inner, loaded, request, ret_watch, reterr);
 	return vd_store_watch_open(history->front.inner, request, ret_watch, reterr);
 }
 
@@ -140,7 +142,7 @@ void vdi_local_history_free(struct vdi_local_history *history)
 		vdi_metric_release(history->metrics[i]);
 	vdi_history_files_close(history->recorder.files);
 	vdi_dir_close(history->recorder.dir);
-	vdi_past_unref(history->past);
+	vdi_loaded_history_unref(history->loaded);
 	vdi_lock_fini(&history->lock);
 	vdi_free(history->prefix);
 	vdi_free(history->prefix_end);
@@ -186,7 +188,7 @@ static void on_answer(void *arg, vd_status status, const struct vd_txn_result *r
 
 static void ask_once(struct vdi_local_history *history, vd_rev revision, struct answer *answer)
 {
-	struct vd_op	      ops[1 + VDI_PAST_WITNESSES_MAX] = { 0 };
+	struct vd_op	      ops[1 + VDI_LOADED_HISTORY_WITNESSES_MAX] = { 0 };
 	struct vd_txn_request request = { .success = ops, .success_count = 1 + answer->count };
 	vd_status	      status;
 
@@ -223,13 +225,13 @@ static bool may_pass(vd_status status)
 
 /* VD_OK: the store agrees with the recorded changes. VD_CORRUPT with a message: it does not. Any other
  * status: the store did not answer. */
-static vd_status verify(struct vdi_local_history *history, const struct vdi_past *past, vd_rev until,
-			struct vd_error *reterr)
+static vd_status verify(struct vdi_local_history *history, const struct vdi_loaded_history *loaded,
+			vd_rev until, struct vd_error *reterr)
 {
-	struct vd_kv *witnesses[VDI_PAST_WITNESSES_MAX];
+	struct vd_kv *witnesses[VDI_LOADED_HISTORY_WITNESSES_MAX];
 	struct answer answer = { .witnesses = witnesses };
 
-	if (vdi_past_witnesses(past, witnesses, &answer.count) != VD_OK)
+	if (vdi_loaded_history_witnesses(loaded, witnesses, &answer.count) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for the local history");
 	for (unsigned attempt = 0; attempt < VERIFY_ATTEMPTS; attempt++) {
 		if (attempt)
@@ -265,7 +267,7 @@ static vd_status verify(struct vdi_local_history *history, const struct vdi_past
 
 static vd_status read_files(struct vdi_local_history		   *history,
 			    const struct vdi_local_history_options *options,
-			    const struct vd_store_status *status, struct vdi_past *past,
+			    const struct vd_store_status *status, struct vdi_loaded_history *loaded,
 			    struct vd_error *ret_lost, struct vd_error *reterr)
 {
 	struct vdi_history_files_options files = {
@@ -277,31 +279,31 @@ static vd_status read_files(struct vdi_local_history		   *history,
 		.window = options->history_window,
 	};
 
-	return vdi_history_files_open(&files, vd_env_wall(history->env), past, &history->recorder.files,
+	return vdi_history_files_open(&files, vd_env_wall(history->env), loaded, &history->recorder.files,
 				      ret_lost, reterr);
 }
 
 /* Continues the loaded history, or starts a new one. */
-static vd_status adopt(struct vdi_local_history *history, struct vdi_past *past,
+static vd_status adopt(struct vdi_local_history *history, struct vdi_loaded_history *loaded,
 		       const struct vd_store_status *status, struct vd_error *lost, struct vd_error *reterr)
 {
 	const char *path = history->recorder.dir->path;
 	vd_rev	    floor = vdi_local_fresh_floor(status);
-	vd_status   verdict = VD_OK;
+	vd_status   verified = VD_OK;
 
-	if (past->until && past->latest.count == 0)
-		past->until = past->floor; /* without records nothing can be compared */
-	if (past->until) {
-		verdict = verify(history, past, past->until, lost);
-		if (verdict != VD_OK && verdict != VD_CORRUPT) {
+	if (loaded->until && loaded->latest.count == 0)
+		loaded->until = loaded->floor; /* without records nothing can be compared */
+	if (loaded->until) {
+		verified = verify(history, loaded, loaded->until, lost);
+		if (verified != VD_OK && verified != VD_CORRUPT) {
 			if (reterr)
 				*reterr = *lost;
-			return verdict;
+			return verified;
 		}
 	}
-	if (past->until == 0 || verdict == VD_CORRUPT ||
-	    past->until != vdi_history_files_until(history->recorder.files)) {
-		bool is_drop = past->count > 0 || lost->code != VD_OK;
+	if (loaded->until == 0 || verified == VD_CORRUPT ||
+	    loaded->until != vdi_history_files_until(history->recorder.files)) {
+		bool is_drop = loaded->count > 0 || lost->code != VD_OK;
 
 		if (is_drop)
 			vdi_log(history->env, VD_LOG_WARNING, "history",
@@ -312,20 +314,20 @@ static vd_status adopt(struct vdi_local_history *history, struct vdi_past *past,
 						      "it has no object to compare with etcd");
 		vdi_metric_add(history->metrics[VDI_LOCAL_DROPS], is_drop);
 		vdi_history_files_restart(history->recorder.files,
-					  verdict == VD_OK && past->until ? past->until : floor);
-		history->recorder.is_new = past->until == 0 || verdict != VD_OK;
+					  verified == VD_OK && loaded->until ? loaded->until : floor);
+		history->recorder.is_new = loaded->until == 0 || verified != VD_OK;
 		return VD_OK;
 	}
 	if (lost->code != VD_OK)
 		vdi_log(history->env, VD_LOG_WARNING, "history",
 			"a part of the local history in %s is lost: %s", path, lost->message);
 	vdi_log(history->env, VD_LOG_INFO, "history",
-		"watches can resume from revision %lld: loaded %zu changes from %s", (long long) past->floor,
-		past->count, path);
-	vdi_past_seal(past);
-	history->past = vdi_past_ref(past);
-	atomic_store(&history->past_floor, past->floor);
-	atomic_store(&history->past_used_ns, vd_env_now(history->env).ns);
+		"watches can resume from revision %lld: loaded %zu changes from %s",
+		(long long) loaded->floor, loaded->count, path);
+	vdi_loaded_history_seal(loaded);
+	history->loaded = vdi_loaded_history_ref(loaded);
+	atomic_store(&history->loaded_floor, loaded->floor);
+	atomic_store(&history->loaded_used_ns, vd_env_now(history->env).ns);
 	return VD_OK;
 }
 
@@ -358,7 +360,7 @@ static const struct vd_store_ops ops = {
 	.status = local_status,
 	.close = local_close,
 	.stream = vdi_forward_stream,
-	.shut = vdi_forward_shut,
+	.shutdown = vdi_forward_shutdown,
 	.dump = local_dump,
 	.lease_list = vdi_forward_lease_list,
 };
@@ -381,24 +383,27 @@ static vd_status open_all(struct vdi_local_history *history, const struct vdi_lo
 	struct vd_actor_options actor = {
 		.name = "history", .run = vdi_local_recorder_run, .arg = history, .blocking = true
 	};
-	struct vd_store_status status;
-	struct vd_error	       lost = { .code = VD_OK };
-	struct vdi_past	      *past = NULL;
-	vd_status	       result = init(history, options);
+	struct vd_store_status	   status;
+	struct vd_error		   lost = { .code = VD_OK };
+	struct vdi_loaded_history *loaded = NULL;
+	vd_status		   result = init(history, options);
 
-	if (result != VD_OK || vdi_past_new(&past) != VD_OK)
+	if (result != VD_OK || vdi_loaded_history_new(&loaded) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for the local history");
 	result = vd_store_status_get(history->front.inner, &status);
+	if (result != VD_OK)
+		(void) vd_error_set(reterr, result, "the status of the store is unknown: %s",
+				    vd_status_sentence(result));
 	if (result == VD_OK)
 		result = vdi_dir_open(vdi_env_disk(history->env), options->data_dir, &history->recorder.dir,
 				      reterr);
 	if (result == VD_OK) {
 		vdi_dir_warn(history->recorder.dir, history->env);
-		result = read_files(history, options, &status, past, &lost, reterr);
+		result = read_files(history, options, &status, loaded, &lost, reterr);
 	}
 	if (result == VD_OK)
-		result = adopt(history, past, &status, &lost, reterr);
-	vdi_past_unref(past);
+		result = adopt(history, loaded, &status, &lost, reterr);
+	vdi_loaded_history_unref(loaded);
 	if (result == VD_OK) {
 		vdi_local_recorder_publish(history);
 		result = vd_actor_new(history->env, &actor, &history->recorder.actor);

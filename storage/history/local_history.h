@@ -2,7 +2,8 @@
  * after a restart of this process, even if etcd has compacted.
  *
  * - Users' requests go to the inner store.
- * - A watch from an old revision gets the loaded past (loaded_history.h), then continues with the inner store.
+ * - A watch from an old revision gets the loaded history (loaded_history.h), then continues with the inner
+ *   store.
  * - The recorder watches the whole prefix in the inner store and writes history_files.h.
  *
  * At the start, the files are read and compared with the inner store: at the newest recorded revision it must
@@ -10,7 +11,7 @@
  * changes since then. If it does not (restored from a backup, another cluster, compacted changes in between),
  * the history is dropped with a log line and starts over.
  *
- * The loaded past stays in memory until no watch has used it for a minute; the caches above fill their own
+ * The loaded history stays in memory until no watch has used it for a minute; the caches above fill their own
  * history from it. The store's status reports the start of the history (`kept`), and caches keep later
  * changes, whatever etcd has compacted.
  *

@@ -280,24 +280,25 @@ static vd_status see_to_sync(struct vdi_local_recorder *recorder, vd_mono now, v
 	return VD_OK;
 }
 
-/* Drops the loaded past if no watch has used it for VDI_LOCAL_PAST_IDLE. */
-static void see_to_past(struct vdi_local_history *history, vd_mono now, vd_mono *due)
+/* Drops the loaded history if no watch has used it for VDI_LOCAL_LOADED_IDLE. */
+static void drop_idle_history(struct vdi_local_history *history, vd_mono now, vd_mono *due)
 {
-	vd_mono idle_at = vd_mono_add((vd_mono) { atomic_load(&history->past_used_ns) }, VDI_LOCAL_PAST_IDLE);
-	struct vdi_past *past;
+	vd_mono idle_at =
+		vd_mono_add((vd_mono) { atomic_load(&history->loaded_used_ns) }, VDI_LOCAL_LOADED_IDLE);
+	struct vdi_loaded_history *loaded;
 
-	if (atomic_load(&history->past_floor) == 0)
+	if (atomic_load(&history->loaded_floor) == 0)
 		return;
 	if (idle_at.ns > now.ns) {
 		*due = earlier(*due, idle_at);
 		return;
 	}
-	atomic_store(&history->past_floor, 0);
+	atomic_store(&history->loaded_floor, 0);
 	vdi_lock_acquire(&history->lock);
-	past = history->past;
-	history->past = NULL;
+	loaded = history->loaded;
+	history->loaded = NULL;
 	vdi_lock_release(&history->lock);
-	vdi_past_unref(past);
+	vdi_loaded_history_unref(loaded);
 }
 
 static vd_status write_round(struct vdi_local_history *history, bool *ret_more, vd_mono *due,
@@ -374,7 +375,7 @@ void vdi_local_recorder_run(void *arg)
 		finish(history);
 		return;
 	}
-	see_to_past(history, now, &due);
+	drop_idle_history(history, now, &due);
 	if (recorder->retry_at.ns > now.ns) {
 		due = earlier(due, recorder->retry_at);
 	} else if (!recorder->is_over) {

@@ -8,17 +8,17 @@
 #include "env.h"
 #include "forward_store.h"
 #include "history_files.h"
+#include "loaded_history.h"
 #include "local_history.h"
 #include "lock.h"
 #include "metrics.h"
-#include "loaded_history.h"
 
 /* Maximum age of the newest recorded revision while nothing changes. */
 #define VDI_LOCAL_MARK_PERIOD VD_SECONDS(10)
 #define VDI_LOCAL_SYNC_PERIOD VD_SECONDS(5) /* maximum time of changes that a power cut loses */
 #define VDI_LOCAL_RETRY_FIRST VD_SECONDS(1)
 #define VDI_LOCAL_RETRY_MAX VD_SECONDS(30)
-#define VDI_LOCAL_PAST_IDLE VD_SECONDS(60)
+#define VDI_LOCAL_LOADED_IDLE VD_SECONDS(60)
 /* Maximum revisions that a new history looks back; etcd's catch-up loop sends 1,000 of them per 100 ms. */
 #define VDI_LOCAL_LOOK_BACK_MAX 10000
 
@@ -73,20 +73,21 @@ struct vdi_local_history {
 	_Atomic vd_rev	until;
 	_Atomic int64_t oldest_ns; /* wall time of the oldest record; 0: none */
 	_Atomic int64_t bytes;
-	_Atomic int64_t past_used_ns; /* monotonic time of the last use of the past */
-	_Atomic vd_rev	past_floor;   /* 0: no past in memory */
+	_Atomic int64_t loaded_used_ns; /* monotonic time of the last use of the loaded history */
+	_Atomic vd_rev	loaded_floor;	/* 0: no loaded history in memory */
 	atomic_bool	is_recording;
 
 	/* Under lock. */
-	struct vdi_lock	 lock;
-	struct vdi_past *past; /* NULL: none, or released */
-	bool		 is_closing;
+	struct vdi_lock		   lock;
+	struct vdi_loaded_history *loaded; /* NULL: none, or released */
+	bool			   is_closing;
 	void (*closed)(void *arg);
 	void *closed_arg;
 };
 
-/* Returns a reference to the past if the watch can start in it, else NULL. */
-struct vdi_past *vdi_local_past_for(struct vdi_local_history *history, vd_rev start_revision);
+/* Returns a reference to the loaded history if the watch can start in it, else NULL. */
+struct vdi_loaded_history *vdi_local_loaded_history_for(struct vdi_local_history *history,
+							vd_rev			  start_revision);
 
 /* Frees the store; call after the actor has ended. */
 void vdi_local_history_free(struct vdi_local_history *history);
@@ -98,9 +99,9 @@ void vdi_local_recorder_publish(struct vdi_local_history *history);
 /* Returns the floor of a new history without records. */
 vd_rev vdi_local_fresh_floor(const struct vd_store_status *status);
 
-/* Opens a watch that starts in the past and continues live (local_watch.c). Takes over the reference to past,
- * also on failure. */
-VDI_MUST_USE vd_status vdi_local_watch_open(struct vd_store *inner, struct vdi_past *past,
+/* Opens a watch that starts in the loaded history and continues live (local_watch.c). Takes over the
+ * reference to loaded, also on failure. */
+VDI_MUST_USE vd_status vdi_local_watch_open(struct vd_store *inner, struct vdi_loaded_history *loaded,
 					    const struct vd_store_watch_request *request,
 					    struct vd_store_watch **ret_watch, struct vd_error *reterr);
 

@@ -1,9 +1,9 @@
-/* How: the inner store's watch, which starts after the past, is opened at once, so that nothing can be
- * compacted in between; it is read after the past. Like any watch it may outlive the store: nothing here uses
- * the store.
+/* How: the inner store's watch, which starts after the loaded history, is opened at once, so that nothing can
+ * be compacted in between; it is read after the loaded history. Like any watch it may outlive the store:
+ * nothing here uses the store.
  *
  * etcd reports no progress below a watch's start revision, so this watch reports the progress through the
- * past itself. */
+ * loaded history itself. */
 #include "key_range.h"
 #include "local_store.h"
 
@@ -11,15 +11,15 @@
 #define SCAN_MAX 16384
 
 struct local_watch {
-	struct vd_store_watch  base;
-	struct vd_store	       stub; /* only base.store's ops are used */
-	struct vdi_past	      *past; /* NULL: delivered */
-	struct vd_store_watch *inner;
-	size_t		       next;
-	struct vdi_key_range   range;
-	bool		       previous, no_put, no_delete;
-	vd_rev		       until;	 /* end of the past; 0: the inner watch has progressed further */
-	atomic_bool	       is_asked; /* progress is requested */
+	struct vd_store_watch	   base;
+	struct vd_store		   stub;   /* only base.store's ops are used */
+	struct vdi_loaded_history *loaded; /* NULL: delivered */
+	struct vd_store_watch	  *inner;
+	size_t			   next;
+	struct vdi_key_range	   range;
+	bool			   previous, no_put, no_delete;
+	vd_rev	    until;    /* end of the loaded history; 0: the inner watch has progressed further */
+	atomic_bool is_asked; /* progress is requested */
 	void (*ready)(void *arg);
 	void *ready_arg;
 
@@ -44,11 +44,11 @@ static bool is_wanted(const struct local_watch *watch, const struct vd_store_eve
 /* Collects the matching events of the revision at `next`. */
 static vd_status take_revision(struct local_watch *watch)
 {
-	const struct vd_store_event *all = watch->past->events;
+	const struct vd_store_event *all = watch->loaded->events;
 	vd_rev			     revision = all[watch->next].kv->mod_rev;
 	size_t			     count = watch->event_count, i;
 
-	for (i = watch->next; i < watch->past->count && all[i].kv->mod_rev == revision; i++) {
+	for (i = watch->next; i < watch->loaded->count && all[i].kv->mod_rev == revision; i++) {
 		if (!is_wanted(watch, &all[i]))
 			continue;
 		if (!vdi_grow((void **) &watch->events, &watch->event_capacity, watch->event_count + 1,
@@ -65,7 +65,7 @@ static vd_status take_revision(struct local_watch *watch)
 	return VD_OK;
 }
 
-/* Continues with the inner watch, or reports progress through the past if requested. */
+/* Continues with the inner watch, or reports progress through the loaded history if requested. */
 static vd_status next_of_inner(struct local_watch *watch, size_t event_count_max,
 			       struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
@@ -86,9 +86,9 @@ static vd_status local_next(struct vd_store_watch *base, size_t event_count_max,
 	struct local_watch *watch = watch_of(base);
 	size_t		    scan_end;
 
-	if (watch->past == NULL)
+	if (watch->loaded == NULL)
 		return next_of_inner(watch, event_count_max, ret_batch, reterr);
-	scan_end = VDI_MIN(watch->past->count, watch->next + SCAN_MAX);
+	scan_end = VDI_MIN(watch->loaded->count, watch->next + SCAN_MAX);
 	watch->event_count = 0;
 	while (watch->next < scan_end && watch->event_count < VDI_MAX(event_count_max, 1))
 		if (take_revision(watch) != VD_OK)
@@ -101,12 +101,12 @@ static vd_status local_next(struct vd_store_watch *base, size_t event_count_max,
 						  .event_count = watch->event_count };
 		return VD_OK;
 	}
-	if (watch->next < watch->past->count) {
+	if (watch->next < watch->loaded->count) {
 		watch->ready(watch->ready_arg); /* the next call continues */
 		return VD_AGAIN;
 	}
 	/* The reader no longer borrows the events. */
-	watch->past = vdi_past_unref(watch->past);
+	watch->loaded = vdi_loaded_history_unref(watch->loaded);
 	return next_of_inner(watch, event_count_max, ret_batch, reterr);
 }
 
@@ -127,7 +127,7 @@ static void local_close(struct vd_store_watch *base)
 	struct local_watch *watch = watch_of(base);
 
 	vd_store_watch_close(watch->inner);
-	vdi_past_unref(watch->past);
+	vdi_loaded_history_unref(watch->loaded);
 	vdi_free(watch->events);
 	vdi_free(watch);
 }
@@ -139,7 +139,7 @@ static const struct vd_store_ops watch_ops = {
 	.watch_close = local_close,
 };
 
-vd_status vdi_local_watch_open(struct vd_store *inner, struct vdi_past *past,
+vd_status vdi_local_watch_open(struct vd_store *inner, struct vdi_loaded_history *loaded,
 			       const struct vd_store_watch_request *request,
 			       struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
@@ -149,7 +149,7 @@ vd_status vdi_local_watch_open(struct vd_store *inner, struct vdi_past *past,
 	vd_status status;
 
 	if (watch == NULL) {
-		vdi_past_unref(past);
+		vdi_loaded_history_unref(loaded);
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for a watch");
 	}
 	memcpy(watch->keys, request->key.data, request->key.size);
@@ -158,20 +158,20 @@ vd_status vdi_local_watch_open(struct vd_store *inner, struct vdi_past *past,
 	watch->range = vdi_key_range_from_etcd(
 		(struct vd_bytes) { watch->keys, request->key.size },
 		(struct vd_bytes) { watch->keys + request->key.size, request->range_end.size });
-	behind.start_revision = past->until + 1;
+	behind.start_revision = loaded->until + 1;
 	status = vd_store_watch_open(inner, &behind, &watch->inner, reterr);
 	if (status != VD_OK) {
-		vdi_past_unref(past);
+		vdi_loaded_history_unref(loaded);
 		vdi_free(watch);
 		return status;
 	}
 	watch->stub = (struct vd_store) { .ops = &watch_ops, .env = inner->env };
 	watch->base.store = &watch->stub;
 	watch->base.opened = watch->inner->opened;
-	watch->past = past;
-	watch->until = past->until;
+	watch->loaded = loaded;
+	watch->until = loaded->until;
 	atomic_init(&watch->is_asked, request->progress);
-	watch->next = vdi_past_find(past, request->start_revision);
+	watch->next = vdi_loaded_history_find(loaded, request->start_revision);
 	watch->previous = request->previous;
 	watch->no_put = request->no_put;
 	watch->no_delete = request->no_delete;

@@ -309,15 +309,15 @@ static void on_range(void *arg, vd_status status, const struct vd_range_result *
 	count_answer(op, status);
 	if (status != VD_OK) {
 		op_finish_error(op, status, error);
-	} else if (op->minimum > result->revision) {
+	} else if (op->minimum > result->store_revision) {
 		vd_error_set(&op->error, VD_TOO_LARGE_REVISION,
 			     "Too large resource version: %lld, current: %lld", (long long) op->minimum,
-			     (long long) result->revision);
+			     (long long) result->store_revision);
 		op->error.requested = op->minimum;
-		op->error.current = result->revision;
+		op->error.current = result->store_revision;
 		op_finish(op, VD_TOO_LARGE_REVISION);
 	} else if (take_state(op, result->kv_count ? result->kvs[0] : NULL)) {
-		op->revision = result->revision;
+		op->revision = result->store_revision;
 		op->step = STEP_DECIDE;
 	}
 	op_meet(op);
@@ -496,22 +496,22 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 
 static vd_status check_preconditions(struct op *op)
 {
-	char		       inner[256], revision[24];
-	struct vd_object_facts facts = { 0 };
-	struct vd_kv	      *kv;
-	bool		       equal;
+	char			    inner[256], revision[24];
+	struct vd_object_attributes attributes = { 0 };
+	struct vd_kv		   *kv;
+	bool			    equal;
 
 	if (op->current == NULL)
 		return VD_OK; /* a missing object has no metadata to compare; the callers handle it */
 	kv = vd_object_kv(op->current);
 	if (op->uid) {
-		VDI_TRY(op->storage->codec->ops->inspect(op->storage->codec, vd_kv_value(kv), &facts,
+		VDI_TRY(op->storage->codec->ops->inspect(op->storage->codec, vd_kv_value(kv), &attributes,
 							 &op->error));
-		equal = vd_bytes_equal(facts.uid, vd_bytes_of(op->uid));
+		equal = vd_bytes_equal(attributes.uid, vd_bytes_of(op->uid));
 		snprintf(inner, sizeof inner,
 			 "Precondition failed: UID in precondition: %.64s, UID in object meta: %.*s", op->uid,
-			 (int) VDI_MIN(facts.uid.size, (size_t) 64), (const char *) facts.uid.data);
-		vd_codec_release(op->storage->codec, &facts);
+			 (int) VDI_MIN(attributes.uid.size, (size_t) 64), (const char *) attributes.uid.data);
+		vd_codec_release(op->storage->codec, &attributes);
 		if (!equal)
 			return storage_error(&op->error, VD_PRECONDITION, op->key, 0, inner);
 	}
@@ -556,7 +556,7 @@ static void decide_failed(struct op *op, vd_status status)
 	op->step = STEP_READ;
 }
 
-static bool first_verdict_stands(struct op *op)
+static bool first_decision_stands(struct op *op)
 {
 	vd_status status = op->first_status;
 
@@ -574,7 +574,7 @@ static void decide_update(struct op *op)
 {
 	vd_status status;
 
-	if (first_verdict_stands(op))
+	if (first_decision_stands(op))
 		return;
 	if (op->current == NULL && !op->create_missing) {
 		op_finish(op, storage_error(&op->error, VD_NOT_FOUND, op->key, 0, NULL));
@@ -607,7 +607,7 @@ static void decide_delete(struct op *op)
 {
 	vd_status status;
 
-	if (first_verdict_stands(op))
+	if (first_decision_stands(op))
 		return;
 	if (op->current == NULL) {
 		op_finish(op, storage_error(&op->error, VD_NOT_FOUND, op->key, 0, NULL));

@@ -27,7 +27,7 @@ static struct read_call *read_call_new(struct vdi_storage *storage, void *arg)
 
 static void answer_page(struct read_call *call, const struct vd_range_result *result)
 {
-	struct vdi_storage_page page = { .revision = result->revision,
+	struct vdi_storage_page page = { .revision = result->store_revision,
 					 .object_count = result->kv_count,
 					 .count = result->count,
 					 .more = result->more };
@@ -88,7 +88,7 @@ static void on_read(void *arg, vd_status status, const struct vd_range_result *r
 	} else if (call->count_done) {
 		call->count_done(call->arg, status, status == VD_OK ? result->count : -1, error);
 	} else {
-		call->revision_done(call->arg, status, status == VD_OK ? result->revision : 0, error);
+		call->revision_done(call->arg, status, status == VD_OK ? result->store_revision : 0, error);
 	}
 	vdi_free(call);
 }

@@ -192,7 +192,7 @@ struct journal_walk {
 static vd_status sync_walk(struct journal_walk *walk, struct vd_error *reterr)
 {
 	walk->unsynced_bytes = 0;
-	return vdi_persist_sync(walk->import->mvcc->persist, reterr);
+	return vdi_backend_sync(walk->import->mvcc->backend, reterr);
 }
 
 /* Makes one journal record of the events of a revision. */
@@ -210,7 +210,7 @@ static vd_status append_revision(struct journal_walk *walk, const struct vd_stor
 		walk->unsynced_bytes += events[i].kv->key_size + events[i].kv->value_size + 64;
 	}
 	commit.changes = group->changes;
-	VDI_TRY(vdi_persist_append(walk->import->mvcc->persist, &commit, reterr));
+	VDI_TRY(vdi_backend_append(walk->import->mvcc->backend, &commit, reterr));
 	walk->done += count;
 	if (walk->import->importer->progress && walk->done - walk->said >= PROGRESS_CHANGES) {
 		walk->said = walk->done;
@@ -258,15 +258,15 @@ static vd_status write_journal(struct vdi_mvcc_import *import, struct vd_error *
 	struct vdi_commit leases = { .leases = import->group->lease_changes,
 				     .lease_count = import->group->lease_change_count };
 
-	VDI_TRY(vdi_persist_mark(import->mvcc->persist, reterr));
+	VDI_TRY(vdi_backend_mark(import->mvcc->backend, reterr));
 	if (leases.lease_count)
-		VDI_TRY(vdi_persist_append(import->mvcc->persist, &leases, reterr));
+		VDI_TRY(vdi_backend_append(import->mvcc->backend, &leases, reterr));
 	VDI_TRY(append_all(&walk, reterr));
 	if (import->compacted > 0)
-		VDI_TRY(vdi_persist_append(import->mvcc->persist, &compaction, reterr));
+		VDI_TRY(vdi_backend_append(import->mvcc->backend, &compaction, reterr));
 	VDI_TRY(sync_walk(&walk, reterr));
-	VDI_TRY(vdi_persist_unmark(import->mvcc->persist, reterr));
-	import->mvcc->size_bytes = vdi_persist_size_bytes(import->mvcc->persist);
+	VDI_TRY(vdi_backend_unmark(import->mvcc->backend, reterr));
+	import->mvcc->size_bytes = vdi_backend_size_bytes(import->mvcc->backend);
 	return VD_OK;
 }
 
@@ -308,7 +308,7 @@ vd_status vdi_mvcc_import_run(struct vdi_mvcc *mvcc, const struct vdi_mvcc_impor
 	VDI_TRY(importer->run(importer->arg, &import, reterr));
 	if (vdi_mvcc_load_flush(mvcc, import.now) != VD_OK)
 		return no_memory(reterr);
-	if (mvcc->persist &&
+	if (mvcc->backend &&
 	    (import.change_count || import.group->lease_change_count || import.compacted > 0))
 		VDI_TRY(write_journal(&import, reterr));
 	import.group->lease_change_count = 0;

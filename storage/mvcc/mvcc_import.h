@@ -5,7 +5,7 @@
  * gathered in memory, so that invalid input is found before the first byte is written; then it is written to
  * the journal like commits and is durable when the open returns. The import is all or nothing: if it fails,
  * the open fails. If the process dies while writing, the directory is marked as incomplete, and opening it
- * returns VD_CORRUPT (vdi_persist_mark).
+ * returns VD_CORRUPT (vdi_backend_mark).
  */
 #ifndef VDI_MVCC_IMPORT_H
 #define VDI_MVCC_IMPORT_H

@@ -105,14 +105,14 @@ vd_status vdi_mvcc_load_attach(struct vdi_mvcc *mvcc)
 	return status;
 }
 
-vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning,
+vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_backend_tuning *tuning,
 			struct vd_error *reterr)
 {
 	struct loader		loader = { mvcc, &mvcc->writer.group, .now = vd_env_now(mvcc->env),
 					   .wall = vd_env_wall(mvcc->env) };
-	struct vdi_persist_sink sink = { load_begin, load_change, load_lease, &loader };
+	struct vdi_backend_sink sink = { load_begin, load_change, load_lease, &loader };
 	vd_status		status =
-		vdi_persist_open_tuned(mvcc->env, &mvcc->options, tuning, &sink, &mvcc->persist, reterr);
+		vdi_backend_open_tuned(mvcc->env, &mvcc->options, tuning, &sink, &mvcc->backend, reterr);
 
 	if (status != VD_OK) {
 		vdi_mvcc_build_fini(&loader.build);
@@ -124,6 +124,6 @@ vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *
 		status = vdi_mvcc_load_attach(mvcc);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "mvcc: out of memory while loading the data directory");
-	mvcc->size_bytes = vdi_persist_size_bytes(mvcc->persist);
+	mvcc->size_bytes = vdi_backend_size_bytes(mvcc->backend);
 	return VD_OK;
 }

@@ -7,10 +7,10 @@
 #ifndef VDI_MVCC_LOAD_H
 #define VDI_MVCC_LOAD_H
 
-#include "mvcc_store.h"
 #include "backend_tuning.h"
+#include "mvcc_store.h"
 
-VDI_MUST_USE vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning,
+VDI_MUST_USE vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_backend_tuning *tuning,
 				     struct vd_error *reterr);
 /* Attaches all live keys that name a lease to it. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_mvcc_load_attach(struct vdi_mvcc *mvcc);

@@ -65,7 +65,7 @@ static void collect(void *arg)
 	vdi_metric_set(metrics->store_current, status.current);
 	vdi_metric_set(metrics->compacted, status.compacted);
 	vdi_metric_set(metrics->store_compacted, status.compacted);
-	vdi_metric_set(metrics->reserve, mvcc->persist ? vdi_persist_reserve_bytes(mvcc->persist) : 0);
+	vdi_metric_set(metrics->reserve, mvcc->backend ? vdi_backend_reserve_bytes(mvcc->backend) : 0);
 	vdi_metric_set(metrics->size, status.size_bytes);
 	vdi_metric_set(metrics->size_in_use, status.size_bytes);
 	vdi_metric_set(metrics->watchers, (int64_t) watchers);

@@ -24,7 +24,7 @@ static vd_status copy_options(const struct vd_mvcc_options *options, struct vd_m
 }
 
 /* Sets the state before the first publication: loaded from the data directory, or empty at revision 1. */
-static vd_status first_state(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning,
+static vd_status first_state(struct vdi_mvcc *mvcc, const struct vdi_backend_tuning *tuning,
 			     const struct vdi_mvcc_importer *importer, struct vd_error *reterr)
 {
 	struct vdi_mvcc_state *state;
@@ -82,17 +82,17 @@ static vd_status start_actors(struct vdi_mvcc *mvcc)
 	return status;
 }
 
-static void close_persist(struct vdi_mvcc *mvcc)
+static void close_backend(struct vdi_mvcc *mvcc)
 {
 	struct vdi_wait wait;
 
-	if (mvcc->persist == NULL)
+	if (mvcc->backend == NULL)
 		return;
 	vdi_wait_init(&wait, mvcc->env);
-	vdi_persist_close(mvcc->persist, vdi_wait_signal_arg, &wait);
+	vdi_backend_close(mvcc->backend, vdi_wait_signal_arg, &wait);
 	vdi_wait_wait(&wait);
 	vdi_wait_fini(&wait);
-	mvcc->persist = NULL;
+	mvcc->backend = NULL;
 }
 
 vd_status vd_store_open_mvcc(const struct vd_env *env, const struct vd_mvcc_options *options,
@@ -111,14 +111,14 @@ vd_status vd_store_open_mvcc(const struct vd_env *env, const struct vd_mvcc_opti
 }
 
 vd_status vdi_mvcc_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options,
-			      const struct vdi_persist_tuning *tuning, struct vd_store **ret_store,
+			      const struct vdi_backend_tuning *tuning, struct vd_store **ret_store,
 			      struct vd_error *reterr)
 {
 	return vdi_mvcc_open_importing(env, options, tuning, NULL, ret_store, reterr);
 }
 
 vd_status vdi_mvcc_open_importing(const struct vd_env *env, const struct vd_mvcc_options *options,
-				  const struct vdi_persist_tuning *tuning,
+				  const struct vdi_backend_tuning *tuning,
 				  const struct vdi_mvcc_importer *importer, struct vd_store **ret_store,
 				  struct vd_error *reterr)
 {
@@ -159,7 +159,7 @@ vd_status vdi_mvcc_open_importing(const struct vd_env *env, const struct vd_mvcc
 		vdi_mvcc_metrics_fini(&mvcc->metrics);
 		(void) vd_error_set(reterr, status, "mvcc: the store's actors or metrics cannot be created");
 	}
-	close_persist(mvcc);
+	close_backend(mvcc);
 	undo_open(mvcc);
 	return status;
 }

@@ -63,7 +63,7 @@ void vdi_mvcc_unref(struct vdi_mvcc *mvcc)
 	vdi_free(mvcc);
 }
 
-static void persist_ended(void *arg)
+static void backend_ended(void *arg)
 {
 	vdi_mvcc_leave(arg); /* the writer's reference */
 }
@@ -72,10 +72,10 @@ static void compactor_ended(void *arg)
 {
 	struct vdi_mvcc *mvcc = arg;
 
-	if (mvcc->persist)
-		vdi_persist_close(mvcc->persist, persist_ended, mvcc);
+	if (mvcc->backend)
+		vdi_backend_close(mvcc->backend, backend_ended, mvcc);
 	else
-		persist_ended(mvcc);
+		backend_ended(mvcc);
 }
 
 void vdi_mvcc_writer_ended(void *arg)

@@ -14,10 +14,10 @@
 #ifndef VDI_MVCC_STORE_H
 #define VDI_MVCC_STORE_H
 
+#include "backend.h"
 #include "compact.h"
 #include "mvcc_metrics.h"
 #include "mvcc_writer.h"
-#include "backend.h"
 #include "usage.h"
 #include "watchable.h"
 
@@ -27,7 +27,7 @@ struct vdi_mvcc {
 	/* Fixed at creation. */
 	const struct vd_env   *env;
 	struct vd_mvcc_options options; /* data_dir is not kept: NULL */
-	struct vdi_persist    *persist; /* NULL: memory only. Writer only, after the open */
+	struct vdi_backend    *backend; /* NULL: memory only. Writer only, after the open */
 
 	/* Any thread. */
 	_Atomic uint32_t references; /* of this block: 1 for the store until it has ended, 1 for each watch */

@@ -215,9 +215,9 @@ static vd_status append_unit(struct vdi_writer *writer, vd_rev compact, bool *re
 	bool		  empty;
 
 	VDI_TRY(vdi_group_unit_end(&writer->group, compact, &commit, &empty));
-	if (empty || writer->mvcc->persist == NULL)
+	if (empty || writer->mvcc->backend == NULL)
 		return VD_OK;
-	VDI_TRY(vdi_persist_append(writer->mvcc->persist, &commit, &writer->persist_error));
+	VDI_TRY(vdi_backend_append(writer->mvcc->backend, &commit, &writer->backend_error));
 	*ret_appended = true;
 	return VD_OK;
 }
@@ -339,8 +339,8 @@ static bool take_group(struct vdi_writer *writer, bool *ret_closing)
 
 static void restore(struct vdi_writer *writer)
 {
-	if (writer->mvcc->persist)
-		vdi_persist_discard(writer->mvcc->persist);
+	if (writer->mvcc->backend)
+		vdi_backend_discard(writer->mvcc->backend);
 	vdi_group_restore(&writer->group, writer->group.state);
 }
 
@@ -436,10 +436,10 @@ static vd_status make_durable(struct vdi_writer *writer, vd_mono now, bool appen
 	VDI_TRY(vdi_mvcc_state_new(ret_state));
 	status = vdi_mvcc_log_prepare(&mvcc->log, group->events, group->event_count,
 				      vdi_btree_count(&group->keys), now);
-	if (status == VD_OK && appended && mvcc->persist) {
+	if (status == VD_OK && appended && mvcc->backend) {
 		vd_mono begun = vd_env_now(mvcc->env);
 
-		status = vdi_persist_sync(mvcc->persist, &writer->persist_error);
+		status = vdi_backend_sync(mvcc->backend, &writer->backend_error);
 		vdi_metric_observe_duration(mvcc->metrics.sync_duration,
 					    vd_mono_since(vd_env_now(mvcc->env), begun));
 		if (status != VD_OK)
@@ -475,7 +475,7 @@ static void count_submission(struct vdi_mvcc *mvcc, const struct vdi_submission 
 	struct vdi_mvcc_metrics *metrics = &mvcc->metrics;
 
 	if (submission->status == VD_NO_SPACE)
-		vdi_metric_add(vdi_persist_is_over_quota(mvcc->persist) ? metrics->quota_full :
+		vdi_metric_add(vdi_backend_is_over_quota(mvcc->backend) ? metrics->quota_full :
 									  metrics->disk_full,
 			       1);
 	if (submission->status != VD_OK)
@@ -511,8 +511,8 @@ static void publish(struct vdi_writer *writer, struct vdi_mvcc_state *state, str
 	vdi_btree_snapshot(&group->lease_keys, &state->lease_keys);
 	vdi_btree_snapshot(&group->lease_deadlines, &state->lease_deadlines);
 	vdi_mvcc_log_commit(&mvcc->log, state);
-	if (mvcc->persist)
-		atomic_store_explicit(&mvcc->size_bytes, vdi_persist_size_bytes(mvcc->persist),
+	if (mvcc->backend)
+		atomic_store_explicit(&mvcc->size_bytes, vdi_backend_size_bytes(mvcc->backend),
 				      memory_order_relaxed);
 	*ret_old = group->state;
 	group->state = vdi_mvcc_state_ref(state);
@@ -554,7 +554,7 @@ static void free_submission(struct vdi_submission *submission)
 
 static void fill_error(const struct vdi_submission *submission, struct vd_error *error)
 {
-	const struct vd_error *why = &submission->mvcc->writer.persist_error;
+	const struct vd_error *why = &submission->mvcc->writer.backend_error;
 
 	(void) vd_error_set(error, submission->status, "%s",
 			    why->code == submission->status ? why->message :
@@ -623,8 +623,8 @@ static void put_back(struct vdi_writer *writer, vd_mono now)
 	struct vdi_submission	  *submission;
 
 	writer->is_waiting = false;
-	if (writer->persist_error.code != VD_NO_SPACE || vdi_persist_is_over_quota(mvcc->persist) ||
-	    !vdi_persist_may_make_room(mvcc->persist))
+	if (writer->backend_error.code != VD_NO_SPACE || vdi_backend_is_over_quota(mvcc->backend) ||
+	    !vdi_backend_may_make_room(mvcc->backend))
 		return;
 	vdi_lock_acquire(&writer->queue_lock);
 	while (!writer->is_closing && !STAILQ_EMPTY(&writer->taken)) {
@@ -722,7 +722,7 @@ static void writer_run(void *arg)
 	bool			   more = take_group(writer, &closing);
 	vd_status		   status;
 
-	writer->persist_error.code = VD_OK;
+	writer->backend_error.code = VD_OK;
 	look_at_history(writer, now, &due);
 	status = execute_group(writer, now, &appended, &more, &failed);
 	if (status == VD_OK && writer->group.is_changed)

@@ -105,7 +105,7 @@ struct vdi_writer {
 	vd_mono			   tick_due;	   /* VD_NEVER: no watch wants ticks */
 	vd_rev			   compact_target; /* compaction of the current group; 0: none */
 	unsigned		   expired_count;  /* leases revoked in the current group */
-	struct vd_error		   persist_error;  /* of the last refused commit of this iteration */
+	struct vd_error		   backend_error;  /* of the last refused commit of this iteration */
 	bool			   is_waiting;	   /* a submission waits for space on the disk */
 };
 

@@ -67,9 +67,9 @@ vd_status vdi_forward_status(struct vd_store *store, struct vd_store_status *ret
 	return vd_store_status_get(inner_of(store), ret_status);
 }
 
-void vdi_forward_shut(struct vd_store *store)
+void vdi_forward_shutdown(struct vd_store *store)
 {
-	vd_store_shut(inner_of(store));
+	vd_store_shutdown(inner_of(store));
 }
 
 void vdi_forward_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg)

@@ -38,7 +38,7 @@ VDI_MUST_USE vd_status vdi_forward_stream(struct vd_store		       *store,
 					  const struct vd_store_stream_request *request,
 					  struct vd_store_stream	      **ret_stream);
 VDI_MUST_USE vd_status vdi_forward_status(struct vd_store *store, struct vd_store_status *ret_status);
-void		       vdi_forward_shut(struct vd_store *store);
+void		       vdi_forward_shutdown(struct vd_store *store);
 void vdi_forward_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg);
 
 #endif

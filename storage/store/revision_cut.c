@@ -43,7 +43,7 @@ static bool names_a_revision(const char *member, size_t size)
 		digits++;
 		above_zero |= c != '0';
 	}
-	return digits > 0 && digits <= 20 && above_zero;
+	return digits <= 20 && above_zero;
 }
 
 /* Makes a record of value without the bytes [from, to). */
@@ -63,28 +63,30 @@ static vd_status cut_member(struct vd_bytes key, struct vd_bytes value, size_t f
 	return VD_OK;
 }
 
-static vd_status cut(const struct vd_object_facts *facts, struct vd_bytes key, struct vd_bytes value,
-		     bool refuse, struct vd_kv **ret_kv, struct vd_error *reterr)
+static vd_status cut(const struct vd_object_attributes *attributes, struct vd_bytes key,
+		     struct vd_bytes value, bool refuse, struct vd_kv **ret_kv, struct vd_error *reterr)
 {
-	bool	      self_link_first = facts->self_link_offset < facts->revision_offset;
+	bool	      self_link_first = attributes->self_link_offset < attributes->revision_offset;
 	struct vd_kv *half = NULL;
 	vd_status     status;
 
-	if (refuse && facts->revision_size &&
-	    names_a_revision((const char *) value.data + facts->revision_offset, facts->revision_size))
+	if (refuse && attributes->revision_size &&
+	    names_a_revision((const char *) value.data + attributes->revision_offset,
+			     attributes->revision_size))
 		return vd_error_set(reterr, VD_REVISION_ON_CREATE,
 				    "resourceVersion should not be set on objects to be created");
-	if (facts->self_link_size == 0)
-		return cut_member(key, value, facts->revision_offset, facts->revision_size, ret_kv);
+	if (attributes->self_link_size == 0)
+		return cut_member(key, value, attributes->revision_offset, attributes->revision_size, ret_kv);
 	/* Cut the later member first, so that the offset of the earlier one stays valid. */
-	status = self_link_first ?
-			 cut_member(key, value, facts->revision_offset, facts->revision_size, &half) :
-			 cut_member(key, value, facts->self_link_offset, facts->self_link_size, &half);
+	status = self_link_first ? cut_member(key, value, attributes->revision_offset,
+					      attributes->revision_size, &half) :
+				   cut_member(key, value, attributes->self_link_offset,
+					      attributes->self_link_size, &half);
 	if (status == VD_OK)
-		status = self_link_first ? cut_member(key, vd_kv_value(half), facts->self_link_offset,
-						      facts->self_link_size, ret_kv) :
-					   cut_member(key, vd_kv_value(half), facts->revision_offset,
-						      facts->revision_size, ret_kv);
+		status = self_link_first ? cut_member(key, vd_kv_value(half), attributes->self_link_offset,
+						      attributes->self_link_size, ret_kv) :
+					   cut_member(key, vd_kv_value(half), attributes->revision_offset,
+						      attributes->revision_size, ret_kv);
 	vd_kv_unref(half);
 	return status;
 }
@@ -92,12 +94,12 @@ static vd_status cut(const struct vd_object_facts *facts, struct vd_bytes key, s
 static vd_status inspect_and_cut(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value,
 				 bool refuse, struct vd_kv **ret_kv, struct vd_error *reterr)
 {
-	struct vd_object_facts facts = { 0 };
-	vd_status	       status;
+	struct vd_object_attributes attributes = { 0 };
+	vd_status		    status;
 
-	VDI_TRY(codec->ops->inspect(codec, value, &facts, reterr));
-	status = cut(&facts, key, value, refuse, ret_kv, reterr);
-	vd_codec_release(codec, &facts);
+	VDI_TRY(codec->ops->inspect(codec, value, &attributes, reterr));
+	status = cut(&attributes, key, value, refuse, ret_kv, reterr);
+	vd_codec_release(codec, &attributes);
 	return status;
 }
 

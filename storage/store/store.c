@@ -146,10 +146,10 @@ void vd_store_stream_close(struct vd_store_stream *stream)
 		stream->store->ops->stream_close(stream);
 }
 
-void vd_store_shut(struct vd_store *store)
+void vd_store_shutdown(struct vd_store *store)
 {
-	if (store && HAS(store, shut))
-		store->ops->shut(store);
+	if (store && HAS(store, shutdown))
+		store->ops->shutdown(store);
 }
 
 void vd_store_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg)

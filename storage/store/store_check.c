@@ -211,8 +211,6 @@ static bool collides(struct vd_bytes key, const void *arg)
 	for (size_t i = 0; i < siblings->count; i++) {
 		const struct vd_op *other = &siblings->ops[i];
 
-		if (i == siblings->position)
-			continue;
 		if (other->kind == VD_OP_DELETE && delete_covers(other, key))
 			return true;
 		if (other->kind == VD_OP_PUT && !nested && i < siblings->position &&

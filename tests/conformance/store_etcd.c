@@ -1,13 +1,13 @@
-/* The store suite over a real etcd (one member, under with-etcd.sh), which is emptied and started again for
- * each test.
+/* The store suite over a real etcd (one member, under with-etcd.sh), which is emptied and restarted for each
+ * test.
  *
- * What etcd 3.4 as Debian has it (3.4.23) does otherwise than 3.7 stands in the table below; the same table
- * is in docs/SEMANTICS.md. The simulator cannot run a process, so what depends on its clock (leases that
- * expire) is left to the embedded store; etcd's own clock is tested by integration.
+ * The table below lists the differences of etcd 3.4 as in Debian (3.4.23) from 3.7; docs/SEMANTICS.md has the
+ * same table. The simulator cannot run a process, so tests that need its clock (expiring leases) run over the
+ * embedded store only; the integration tests cover etcd's own clock.
  */
 #include "control.h"
-#include "store_suite.h"
 #include "rpc_etcd_options.h"
+#include "store_suite.h"
 
 #include <vedette/etcd.h>
 
@@ -50,7 +50,7 @@ static vd_status open_empty(void *arg, const struct vd_env *env, struct vd_store
 	return connect_etcd(env, ret_store);
 }
 
-/* etcd dies and comes back. */
+/* Restarts etcd. */
 static vd_status reopen(void *arg, const struct vd_env *env, struct vd_store **store)
 {
 	(void) arg;

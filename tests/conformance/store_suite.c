@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-/* ---- The world ---- */
+/* ---- Setup ---- */
 
 static const struct store_suite_factory *running_factory;
 static uint64_t				 running_seed; /* 0: threads */
@@ -108,8 +108,8 @@ void wait_until(struct store_fixture *f, bool (*condition)(void *arg), void *arg
 	} else {
 		struct vdi_wait pause;
 
-		/* Real threads: look every millisecond; a test that never comes true is ended by the
-		 * runner. */
+		/* Real threads: check every millisecond. If the condition never holds, the test executor's
+		 * timeout ends the test. */
 		while (!condition(arg)) {
 			bool signalled;
 
@@ -233,7 +233,7 @@ static void got_range(void *arg, vd_status status, const struct vd_range_result 
 
 	answer->status = status;
 	if (status == VD_OK) {
-		answer->revision = result->revision;
+		answer->revision = result->store_revision;
 		answer->count = result->count;
 		answer->more = result->more;
 		answer->kv_count = result->kv_count;
@@ -607,7 +607,7 @@ bool ask_progress(struct watcher *watcher)
 	bool	  is_there = !watcher->f->factory->no_progress;
 	vd_status status = vd_store_watch_progress(watcher->watch);
 
-	/* A server elsewhere may have said already that the watch is compacted; the next look at it tells. */
+	/* A remote store may have reported the compaction already; the next call of next shows it. */
 	if (watcher->f->factory->is_remote && status == VD_EXPIRED)
 		return false;
 	assert_status(status, is_there ? VD_OK : VD_UNSUPPORTED);

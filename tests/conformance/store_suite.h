@@ -1,7 +1,5 @@
-/* What every struct vd_store must do, whatever is behind it: one suite, run by each implementation with a
- * factory, under real threads and under the simulator. Test names begin with the rules they pin (etcd
- * semantics, E-3xx to E-7xx).
- */
+/* The conformance suite of struct vd_store: each implementation runs it with a factory, with real threads and
+ * in the simulator. Test names begin with the rules that they test (etcd semantics, E-3xx to E-7xx). */
 #ifndef STORE_SUITE_H
 #define STORE_SUITE_H
 
@@ -16,14 +14,14 @@ struct store_suite_factory {
 	const char *name;
 	/* Opens an empty store at revision 1 that does not compact by itself. */
 	vd_status (*open)(void *arg, const struct vd_env *env, struct vd_store **ret_store);
-	/* Closes and opens again, keeping what is durable; NULL: the store forgets. */
+	/* Closes the store and opens it again with its durable data; NULL: the store is not durable. */
 	vd_status (*reopen)(void *arg, const struct vd_env *env, struct vd_store **store);
-	/* After the store was closed: removes what it left. NULL: nothing. */
+	/* Removes the data of a closed store. NULL: nothing to remove. */
 	void (*clean)(void *arg);
 	void *arg;
 
-	/* A store elsewhere: what it says takes a moment, and what a watch is told of several revisions may
-	 * come in one batch or in several. */
+	/* A remote store: its answers take a moment, and a watch may receive several revisions in one batch
+	 * or in several. */
 	bool is_remote;
 	/* Values are encrypted: the store cannot compare them. */
 	bool no_value_compares;
@@ -31,10 +29,10 @@ struct store_suite_factory {
 	bool no_simulator, no_threads;
 	/* Closes the store and what is behind it. NULL: vd_store_close_wait. */
 	void (*close)(void *arg, struct vd_store *store);
-	/* It cannot prove progress, and says so. */
+	/* It cannot prove progress, and reports so. */
 	bool no_progress;
-	/* Tests that this one cannot pass, with the reason, which is printed; ended by a NULL name. NULL:
-	 * none. */
+	/* Tests that this store cannot pass, with the reasons, which are printed; terminated by a NULL name.
+	 * NULL: none. */
 	const struct store_suite_exception *exceptions;
 };
 
@@ -43,7 +41,7 @@ struct store_suite_exception {
 	const char *why;
 };
 
-/* The world of one test. */
+/* The fixture of one test. */
 struct store_fixture {
 	const struct store_suite_factory *factory;
 	struct vd_env			 *env;
@@ -53,11 +51,11 @@ struct store_fixture {
 	int64_t				  alloc_live;
 };
 
-/* All suites over the factory: threads, and the simulator with a few seeds. Returns the number of failed
- * tests. */
+/* Runs all suites over the factory: with threads, and in the simulator with a few seeds. Returns the number
+ * of failed tests. */
 int store_suite_run(const struct store_suite_factory *factory);
 
-/* The parts; used by store_suite_run. */
+/* Parts of the suite; used by store_suite_run. */
 extern const struct CMUnitTest store_suite_kv_tests[];
 extern const size_t	       store_suite_kv_test_count;
 extern const struct CMUnitTest store_suite_watch_tests[];
@@ -67,21 +65,21 @@ extern const size_t	       store_suite_lease_test_count;
 extern const struct CMUnitTest store_suite_model_tests[];
 extern const size_t	       store_suite_model_test_count;
 
-/* ---- For tests: everything waits for its answer and checks nothing but what its name says ---- */
+/* ---- For tests: each function waits for its result and checks only what its name says ---- */
 
 #define K(text) vd_bytes_of(text)
 #define ZERO_END ((struct vd_bytes) { "", 1 })
 
-/* Put, expected to work; the revision. */
+/* Puts a key, which must succeed. Returns the revision. */
 vd_rev put(struct store_fixture *f, const char *key, const char *value);
-/* The same put so many times, many under way at once: where a test needs revisions and not each answer,
- * threads need not change places for every one of them. */
+/* Repeats a put, with many calls in flight, for tests that need revisions but not each answer; so threads
+ * need not switch for each put. */
 void	  put_many(struct store_fixture *f, const char *key, const char *value, unsigned count);
 vd_rev	  delete_range(struct store_fixture *f, const char *key, const char *end, int64_t *ret_deleted);
 vd_status compact(struct store_fixture *f, vd_rev revision);
 vd_rev	  current(struct store_fixture *f);
 
-/* A range's answer, copied: references are held. */
+/* A copy of a range's answer; holds references. */
 struct range_answer {
 	vd_status	status;
 	struct vd_error error;
@@ -93,14 +91,14 @@ struct range_answer {
 };
 void range(struct store_fixture *f, const struct vd_range_request *request, struct range_answer *ret_answer);
 void range_answer_fini(struct range_answer *answer);
-/* "a=1 b=2": the records of [key, end) at revision as text, in a static buffer. Fails the test on an
+/* Returns the records of [key, end) at revision as text, "a=1 b=2", in a static buffer. Fails the test on an
  * error. */
 const char *text_at(struct store_fixture *f, const char *key, const char *end, vd_rev revision);
-/* The status of such a range. */
+/* Returns the status of such a range. */
 vd_status   status_at(struct store_fixture *f, const char *key, vd_rev revision);
 const char *kvs_text(struct vd_kv *const *kvs, size_t count);
 
-/* A transaction's answer, flattened depth first (a nested transaction, then its results). */
+/* The answer of a transaction, flattened depth first (a nested transaction, then its results). */
 struct op_answer {
 	enum vd_op_kind kind;
 	vd_rev		revision;
@@ -119,7 +117,7 @@ struct txn_answer {
 	size_t		 op_count;
 };
 void txn(struct store_fixture *f, const struct vd_txn_request *request, struct txn_answer *ret_answer);
-/* One list of operations, no compares. */
+/* Sends one list of operations without compares. */
 void txn_ops(struct store_fixture *f, const struct vd_op *ops, size_t count, struct txn_answer *ret_answer);
 
 struct lease_answer {
@@ -136,7 +134,7 @@ void	  lease_keep_alive(struct store_fixture *f, int64_t id, struct lease_answer
 void	  lease_time_to_live(struct store_fixture *f, int64_t id, bool keys, struct lease_answer *ret_answer);
 vd_status lease_revoke(struct store_fixture *f, int64_t id, vd_rev *ret_revision);
 
-/* A watch that can be waited for. */
+/* A watch with blocking helpers. */
 struct watcher {
 	struct store_fixture  *f;
 	struct vd_store_watch *watch;
@@ -149,20 +147,21 @@ struct watcher {
 };
 void watch_open(struct store_fixture *f, struct watcher *watcher,
 		const struct vd_store_watch_request *request);
-/* [key, end) from start, previous records wanted. */
+/* Watches [key, end) from start, with previous records. */
 void watch_range(struct store_fixture *f, struct watcher *watcher, const char *key, const char *end,
 		 vd_rev start);
 void watch_close(struct watcher *watcher);
-/* vd_store_watch_next until it answers something else than VD_AGAIN. */
+/* Calls vd_store_watch_next until it returns another status than VD_AGAIN. */
 vd_status watch_wait(struct watcher *watcher, size_t event_count_max);
-/* The next batch as text: "5: +a=1 a=2(1) -b(7)", a create, an update with its previous value, a delete;
- * "progress 5"; or the status's name. */
+/* Returns the next batch as text: "5: +a=1 a=2(1) -b(7)" for a create, an update with its previous value, and
+ * a delete; "progress 5"; or the name of the status. */
 const char *watch_text(struct watcher *watcher, size_t event_count_max);
-/* The next batch is this; of a remote store, the next ones together are. */
+/* Expects this next batch; for a remote store, the next batches together. */
 void expect_watch(struct watcher *watcher, size_t event_count_max, const char *expected);
-/* vd_store_watch_progress; false where there is none, which is then what it must answer. */
+/* Calls vd_store_watch_progress. Returns false if the store does not support it, which is then the status
+ * that it must return. */
 bool ask_progress(struct watcher *watcher);
-/* Nothing now. */
+/* Returns true if the watch has nothing to deliver now. */
 bool watch_is_quiet(struct watcher *watcher);
 
 /* Runs the simulator, or lets the threads run, until the condition holds. */

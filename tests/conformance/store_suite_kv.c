@@ -54,7 +54,7 @@ static void e403_put_counts_versions(void **state)
 	range_answer_fini(&answer);
 }
 
-/* The example of E-406: put 2, 3, delete 4, put 5, delete 6 (one later, as a store starts at 1). */
+/* The example of E-406: put 2, 3, delete 4, put 5, delete 6 (each one later, because a store starts at 1). */
 static void generations(struct store_fixture *f)
 {
 	put(f, "k", "1");
@@ -143,7 +143,7 @@ static void e421_intervals(void **state)
 	assert_string_equal(text_at(f, "a", "c", 3), "a=1 b=2");
 }
 
-/* Bytes are compared as unsigned numbers, and a key comes before those that it begins. */
+/* Keys are compared as unsigned bytes, and a key comes before all longer keys that begin with it. */
 static void e424_keys_are_in_the_order_of_their_bytes(void **state)
 {
 	struct store_fixture *f = *state;
@@ -357,7 +357,7 @@ static void e450_limits_of_a_transaction(void **state)
 	request.success_count = 29;
 	txn(f, &request, &answer);
 	assert_status(answer.status, VD_INVALID_ARGUMENT);
-	/* Both branches are looked at, whichever runs. */
+	/* Both branches are checked, whichever runs. */
 	ops[0] = (struct vd_op) { .kind = VD_OP_PUT };
 	request = (struct vd_txn_request) { .failure = ops, .failure_count = 1 };
 	txn(f, &request, &answer);
@@ -420,11 +420,11 @@ static void e451_duplicates(void **state)
 		{ { NEST(&t_put_both), PUT("abc") }, 2, VD_DUPLICATE_KEY },
 		{ { NEST(&t_put_both) }, 1, VD_OK },
 		{ { NEST(&t_put), NEST(&t_put_other) }, 2, VD_OK },
-		/* A later sibling's delete is not held against an earlier sibling's put. */
+		/* A delete does not conflict with an earlier sibling's put. */
 		{ { NEST(&t_put), NEST(&t_delete) }, 2, VD_OK },
 		{ { DELETE("abc"), DELETE_RANGE("a", "b") }, 2, VD_OK },
 		{ { DELETE("abc"), DELETE("abc") }, 2, VD_OK },
-		/* Taken literally: an empty interval. */
+		/* Taken literally, this is an empty interval. */
 		{ { PUT("abc"), { .kind = VD_OP_DELETE, .key = K("a"), .range_end = ZERO_END } }, 2, VD_OK },
 		{ { PUT("abc"), DELETE_RANGE("b", "c"), PUT("xyz") }, 3, VD_OK },
 	};
@@ -482,7 +482,7 @@ static void e452_compares(void **state)
 		{ { VD_COMPARE_CREATE, VD_COMPARE_GREATER, K("a"), ZERO_END, 1 }, true },
 		{ { VD_COMPARE_VERSION, VD_COMPARE_EQUAL, K("x"), K("z"), 0 }, true },
 		{ { VD_COMPARE_VALUE, VD_COMPARE_EQUAL, K("x"), K("z"), 0 }, false },
-		/* An unknown result holds. */
+		/* An unknown result counts as true. */
 		{ { VD_COMPARE_VERSION, (enum vd_compare_result) 9, K("a"), VD_BYTES_NONE, 77 }, true },
 	};
 
@@ -491,7 +491,7 @@ static void e452_compares(void **state)
 	put(f, "b", "1");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++)
 		if (f->factory->is_remote && (unsigned) cases[i].compare.result > VD_COMPARE_NOT_EQUAL)
-			continue; /* a client does not send what the protocol has no number for */
+			continue; /* the protocol has no number for it, so a client cannot send it */
 		else if (f->factory->no_value_compares && cases[i].compare.target == VD_COMPARE_VALUE)
 			continue;
 		else if (compares(f, cases[i].compare) != cases[i].expected)
@@ -672,7 +672,7 @@ static void e458_put_and_delete_of_one_branch_share_a_revision(void **state)
 	watch_close(&watcher);
 }
 
-/* How kube-apiserver writes: create if absent, update if unchanged, else tell what is there. */
+/* How kube-apiserver writes: create if absent, update if unchanged, otherwise return the present state. */
 static void e455_compare_and_swap(void **state)
 {
 	struct store_fixture *f = *state;
@@ -733,8 +733,8 @@ static void bounds_of_keys(void **state)
 	test_free(key);
 }
 
-/* A key that was deleted and comes back is a new one: its life begins with it, and the old life stays
- * readable where it was. */
+/* A key that is deleted and created again is a new key with a new generation; the old generation stays
+ * readable at its revisions. */
 static void e404_generations(void **state)
 {
 	static const struct {
@@ -769,7 +769,7 @@ static void e404_generations(void **state)
 	}
 }
 
-/* Nothing is left of the newest revisions once they are compacted; still the store stands where it stood. */
+/* All records of the newest revisions are compacted; the store's revision still does not go back. */
 static void e407_a_restart_never_goes_back(void **state)
 {
 	struct store_fixture *f = *state;

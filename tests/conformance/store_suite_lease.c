@@ -1,4 +1,4 @@
-/* Leases: E-501 to E-512. What depends on time runs in the simulator only. Upstream:
+/* Leases: E-501 to E-512. Tests that depend on time run in the simulator only. Upstream:
  * server/lease/lessor_test.go, tests/integration/v3_lease_test.go. */
 #include "store_suite.h"
 
@@ -27,7 +27,7 @@ static void e501_grant(void **state)
 	lease_grant(f, -5, 0, &lease);
 	assert_status(lease.status, VD_OK);
 	assert_int_equal(lease.id, -5);
-	least = f->factory->is_remote ? lease.ttl_s : 2; /* of an etcd it follows from its election timeout */
+	least = f->factory->is_remote ? lease.ttl_s : 2; /* an etcd derives it from its election timeout */
 	assert_int_equal(lease.ttl_s, least);
 	lease_grant(f, 6, -100, &lease);
 	assert_int_equal(lease.ttl_s, least);
@@ -249,8 +249,8 @@ static void e506_many_leases_expire_together(void **state)
 	assert_int_equal(current(f), 1 + 300 + 300);
 }
 
-/* Leases whose time is over are revoked before anything else is done, so many at once; one whose turn has not
- * come is still there, and what is put on it goes with it. No key outlives its lease. */
+/* Expired leases are revoked before any other work, so many at a time. A lease that is not revoked yet still
+ * exists, and a key put on it is deleted with it. No key outlives its lease. */
 static void e511_a_put_on_a_lease_that_is_over_goes_with_it(void **state)
 {
 	enum { LEASES = 200 };
@@ -266,10 +266,11 @@ static void e511_a_put_on_a_lease_that_is_over_goes_with_it(void **state)
 		lease_grant(f, id, 10, &lease);
 	due = vd_mono_add(vd_env_now(f->env), VD_SECONDS(10));
 	while (vd_env_now(f->env).ns < due.ns) {
-		vdi_sim_advance(f->env, (vd_dur) { 0 }); /* who sets a timer may have yet to run */
+		/* an actor that sets a timer may still have to run */
+		vdi_sim_advance(f->env, (vd_dur) { 0 });
 		assert_true(vdi_sim_advance_to_next_timer(f->env));
 	}
-	/* Not yet taken back: the put counts. Through a server the leases may all be gone before it
+	/* Not revoked yet: the put counts. Through a server all leases may be revoked before the put
 	 * arrives. */
 	txn_ops(f, &op, 1, &answer);
 	if (f->factory->reopen == NULL && answer.status == VD_LEASE_NOT_FOUND)
@@ -313,7 +314,7 @@ static void e508_leases_survive_a_restart(void **state)
 	assert_true(lease.ttl_s >= 89 && lease.ttl_s <= 90);
 	lease_time_to_live(f, 3, true, &lease);
 	assert_int_equal(lease.ttl_s, -1);
-	/* Down for longer than a lease: its owner gets a moment to renew. */
+	/* Down for longer than the lease: its owner gets time to renew it. */
 	f->store = vd_store_close_wait(f->store);
 	vdi_sim_advance(f->env, VD_SECONDS(1000));
 	assert_status(f->factory->open(f->factory->arg, f->env, &f->store), VD_OK);
@@ -323,8 +324,8 @@ static void e508_leases_survive_a_restart(void **state)
 	assert_string_equal(text_at(f, "a", "z", 0), "b=1");
 }
 
-/* Of a long lease too: what was left of it is what is left after a restart, not its whole time anew; a
- * renewal is remembered as well. */
+/* The remaining time of a long lease survives a restart, instead of starting anew; a renewal survives,
+ * too. */
 static void e509_the_rest_of_a_long_lease_survives(void **state)
 {
 	struct store_fixture *f = *state;

@@ -1,9 +1,9 @@
-/* Random workloads against a naive model (a list of versions per key), and many threads at once: E-701,
+/* Random workloads compared with a naive model (a list of versions per key), and many threads at once: E-701,
  * E-702.
  *
- * The model knows every revision there was, so ranges at any of them, previous records, and what each watch
- * must see follow from it. The guarantees of a watch are checked as predicates on what it delivered: ordered,
- * unique, reliable, atomic, resumable, bookmarkable, right previous.
+ * The model knows every revision, so it can predict ranges at any revision, previous records, and the events
+ * of each watch. The guarantees of a watch are checked as predicates on its events: ordered, unique,
+ * reliable, atomic, resumable, bookmarkable, right previous.
  */
 #include "rand.h"
 #include "store_suite.h"
@@ -49,8 +49,9 @@ struct model_test {
 	int		      without_previous;
 };
 
-/* A real etcd registers a watch first and notes then that it wants previous values
- * (server/etcdserver/api/v3rpc/watch.go, recvLoop): what its send loop takes up in between has none. */
+/* A real etcd first registers a watch and then records that it wants previous values
+ * (server/etcdserver/api/v3rpc/watch.go, recvLoop): events that its send loop handles in between have
+ * none. */
 #define WITHOUT_PREVIOUS_MAX 20
 
 static const char *key_of(int index)
@@ -278,7 +279,7 @@ static void close_watch(struct model_watch *watch)
 	watch->is_open = false;
 }
 
-/* How many events the model says revision has for the watch. */
+/* Returns the number of events of revision that the watch must receive, according to the model. */
 static size_t expected_events(const struct model *model, const struct model_watch *watch, vd_rev revision)
 {
 	size_t count = 0;
@@ -304,7 +305,7 @@ static void check_event(struct model_test *t, const struct model_watch *watch,
 		assert_int_equal(number_of(vd_kv_value(event->kv)), change->value);
 		assert_int_equal(vd_store_event_is_create(event), before < 0);
 	}
-	/* Right, or absent at the border of the compaction after a restart. */
+	/* Correct, or absent at the compacted revision after a restart. */
 	if (event->previous) {
 		assert_int_equal(number_of(vd_kv_value(event->previous)), before);
 		assert_int_equal(event->previous->mod_rev, model->mod[revision - 1][key]);
@@ -324,7 +325,7 @@ static void check_batch(struct model_test *t, struct model_watch *watch)
 	if (batch->event_count == 0) {
 		assert_true(watch->progress_asked);
 		watch->progress_asked = false;
-		if (!t->f->factory->is_remote) /* there it may be the answer to somebody who asked earlier */
+		if (!t->f->factory->is_remote) /* there it may answer an earlier request */
 			assert_int_equal(batch->revision, model->revision);
 		for (vd_rev revision = watch->next; revision <= batch->revision; revision++)
 			assert_int_equal(expected_events(model, watch, revision), 0);
@@ -350,7 +351,7 @@ static void check_batch(struct model_test *t, struct model_watch *watch)
 	}
 }
 
-/* Something has happened that the watch was not told yet. */
+/* Returns true if there are changes that the watch has not delivered yet. */
 static bool has_more(const struct model *model, const struct model_watch *watch)
 {
 	for (vd_rev revision = watch->next; revision <= model->revision; revision++)
@@ -431,8 +432,8 @@ static void e702_random_work_equals_the_model(void **state)
 	test_free(t);
 }
 
-/* More changes than lie between two marks of the history, read back at many revisions, from many keys; and
- * again when all of it has been read from the disk. */
+/* More changes than there are between two marks of the history, read back at many revisions, from many keys;
+ * and again after everything was read from disk. */
 static void e405_old_revisions_over_a_long_history(void **state)
 {
 	struct store_fixture *f = *state;
@@ -511,7 +512,8 @@ struct stress {
 	struct stress_writer  writers[STRESS_WRITERS];
 	_Atomic int	      over;
 	_Atomic int	      wrong;
-	_Atomic int outstanding; /* calls without an answer; what counts it down touches nothing after that */
+	/* calls without an answer; the code that decrements it uses nothing afterwards */
+	_Atomic int	outstanding;
 	_Atomic int64_t acknowledged;
 };
 
@@ -569,7 +571,7 @@ static void stress_idle(void *arg)
 	(void) arg;
 }
 
-/* One write, and around it whatever a busy client does. */
+/* One write, together with the other actions of a busy client. */
 static void stress_run(void *arg)
 {
 	struct stress_writer   *writer = arg;
@@ -634,8 +636,8 @@ static bool stress_over(void *arg)
 	return stress->over == STRESS_WRITERS && stress->outstanding == 0;
 }
 
-/* Writers, readers of old revisions, watches that come and go, and compaction, all at once; one watch sees
- * everything in order. */
+/* Writers, readers of old revisions, watches that are opened and closed, and compaction, all at once; one
+ * watch receives everything in order. */
 static void e701_e702_many_at_once(void **state)
 {
 	struct store_fixture   *f = *state;
@@ -657,7 +659,8 @@ static void e701_e702_many_at_once(void **state)
 	}
 	for (int i = 0; i < STRESS_WRITERS; i++)
 		vd_actor_wake(stress->writers[i].actor);
-	/* Deletes of nothing make no revision, and compaction may overtake this watch; then it says so. */
+	/* Deletes of absent keys make no revision, and compaction may overtake this watch; then it must say
+	 * so. */
 	while (!stress_over(stress)) {
 		vd_status status = vd_store_watch_next(watcher.watch, 50, &watcher.batch, &watcher.error);
 
@@ -688,7 +691,7 @@ static void e701_e702_many_at_once(void **state)
 		vd_status status = watch_wait(&watcher, 1000);
 
 		if (status == VD_EXPIRED)
-			break; /* compacted while nobody looked */
+			break; /* compacted before the watch caught up */
 		assert_status(status, VD_OK);
 		for (size_t i = 0; i < watcher.batch.event_count; i++)
 			seen = watcher.batch.events[i].kv->mod_rev;

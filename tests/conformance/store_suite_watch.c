@@ -1,4 +1,4 @@
-/* Watches: E-311 to E-355. Upstream's tests that are translated here by behaviour are named with the rule:
+/* Watches: E-311 to E-355. Tests that reproduce one of upstream's name it beside the rule:
  * server/storage/mvcc/watchable_store_test.go and watcher_test.go (TestWatch..., TestSyncWatchers,
  * TestWatchFutureRev, ...). */
 #include "store_suite.h"
@@ -44,7 +44,7 @@ static void e326_start_0_sees_what_comes_after(void **state)
 	watch_close(&watcher);
 }
 
-/* The watch counts from its opening, not from the first call of next. */
+/* The watch starts when it is opened, not at the first call of next. */
 static void e326_start_0_begins_when_opened(void **state)
 {
 	struct store_fixture *f = *state;
@@ -131,7 +131,8 @@ static void e327_a_write_wakes_only_those_that_match(void **state)
 	put(f, "k05", "1");
 	put(f, "k05", "2");
 	wait_until(f, two_events, hundred);
-	/* k05 itself, and the ranges from k00, k02, k04: each once, though there were two writes. */
+	/* k05 itself, and the ranges from k00, k02, k04: each is woken once, although there were two
+	 * writes. */
 	assert_int_equal(woken(hundred), 4);
 	expect_watch(&watchers[5], 100, "2: +k05=1 3: k05=2(1)");
 	for (int i = 0; i < 100; i++)
@@ -193,8 +194,8 @@ static void e333_to_e338_a_hundred_catch_up(void **state)
 		watch_close(&watchers[i]);
 }
 
-/* The key that all other keys begin with, in each place of the history: first, in the middle, last. What a
- * chunk of the history has in common is that key itself. */
+/* A key that is a prefix of all other keys, at each place of the history: first, in the middle, last. It is
+ * then the common prefix of a chunk of the history. */
 static void e336_a_key_that_others_begin_with(void **state)
 {
 	static const char *const orders[][5] = { { "p", "p/1", "p/2", "p/3", "p/4" },
@@ -220,14 +221,14 @@ static void e336_a_key_that_others_begin_with(void **state)
 			expect_watch(&watcher, 100, expected);
 			assert_true(watch_is_quiet(&watcher));
 			watch_close(&watcher);
-			/* As an interval of that one key, and of all that is before its children. */
+			/* As the interval of that single key, and of everything before its children. */
 			watch_range(f, &watcher, "p", "p/", start);
 			expect_watch(&watcher, 100, expected);
 			watch_close(&watcher);
 		}
 		first += 5;
 	}
-	/* Nothing between the key and its children, and nothing behind them. */
+	/* No key is between it and its children, and none after them. */
 	watch_range(f, &watcher, "p!", "p.", 2);
 	assert_true(watch_is_quiet(&watcher));
 	watch_close(&watcher);
@@ -253,7 +254,7 @@ static void e334_a_start_below_the_compaction_is_told(void **state)
 	watch_close(&watcher);
 }
 
-/* TestWatchNoEventLossOnCompact: a slow watch gets its events or the notice, never a gap. */
+/* TestWatchNoEventLossOnCompact: a slow watch gets its events or the error, never a gap. */
 static void e334_no_gap_when_compaction_overtakes(void **state)
 {
 	struct store_fixture *f = *state;
@@ -264,11 +265,11 @@ static void e334_no_gap_when_compaction_overtakes(void **state)
 	watch_range(f, &watcher, "foo", NULL, 2);
 	expect_watch(&watcher, 1, "2: +foo=bar");
 	assert_status(compact(f, 3), VD_OK);
-	/* The state before is compacted: only what has been received has it. */
+	/* The previous state is compacted: only events received before have it. */
 	expect_watch(&watcher, 1, f->factory->is_remote ? "3: foo=bar(bar)" : "3: foo=bar");
 	assert_status(compact(f, 6), VD_OK);
 	if (f->factory->is_remote) {
-		/* What has been received is delivered. */
+		/* Events received before are delivered. */
 		for (vd_rev next = 4; next <= 11; next++) {
 			assert_status(watch_wait(&watcher, 1), VD_OK);
 			assert_int_equal(watcher.batch.revision, next);
@@ -298,8 +299,8 @@ static void e335_a_start_at_the_compaction_works(void **state)
 	watch_close(&watcher);
 }
 
-/* The state before a compacted revision is not shown, whatever the store still has; that of the next one
- * is. */
+/* The state before a compacted revision is not shown, even if the store still has it; the state before the
+ * next revision is. */
 static void e343_no_previous_record_at_the_compaction(void **state)
 {
 	struct store_fixture *f = *state;
@@ -330,8 +331,8 @@ static void e343_no_previous_record_at_the_compaction(void **state)
 	watch_close(&early);
 }
 
-/* One revision later every watch that was opened before is known to the store, which may be elsewhere:
- * requests arrive in their order. */
+/* After one more revision, a possibly remote store knows every watch opened before, because requests arrive
+ * in order. */
 static void let_watches_arrive(struct store_fixture *f)
 {
 	struct watcher probe;
@@ -383,7 +384,7 @@ static void e334_an_idle_watch_gets_progress_beyond_the_compaction(void **state)
 	watch_close(&idle);
 }
 
-/* Each changes threads several times. */
+/* Each iteration switches threads several times. */
 #define RACES 2000
 
 struct race {
@@ -407,8 +408,8 @@ static bool race_over(void *arg)
 	return ((struct race *) arg)->answered == RACES;
 }
 
-/* A write is under way while the watch looks and goes to wait: it must not sleep over it. One that does ends
- * in a timeout here. */
+/* A write happens while the watch checks for events and begins to wait: the wake must not be lost. A lost one
+ * ends in a timeout here. */
 static void e328_no_wake_is_lost(void **state)
 {
 	struct store_fixture *f = *state;
@@ -429,7 +430,7 @@ static void e328_no_wake_is_lost(void **state)
 	watch_close(&watcher);
 }
 
-/* TestWatchBatchUnsynced: batches of at most about so many, nothing lost, in order. */
+/* TestWatchBatchUnsynced: batches are bounded, nothing is lost, in order. */
 static void e336_batches_are_bounded(void **state)
 {
 	struct store_fixture *f = *state;
@@ -560,7 +561,7 @@ static void e342_e343_what_events_carry(void **state)
 	watch_close(&watcher);
 }
 
-/* TestWatchResponseEventsNotSharedAcrossWatchers: each has its own wish for previous records. */
+/* TestWatchResponseEventsNotSharedAcrossWatchers: each watch has its own setting for previous records. */
 static void e344_previous_only_for_those_who_asked(void **state)
 {
 	struct store_fixture	     *f = *state;
@@ -578,7 +579,7 @@ static void e344_previous_only_for_those_who_asked(void **state)
 	watch_close(&without);
 }
 
-/* Synced to unsynced and back: an owner that does not look keeps its place (upstream's victims). */
+/* Synced to unsynced and back: an owner that does not read keeps its position (upstream's victims). */
 static void e331_e332_a_slow_owner_loses_nothing(void **state)
 {
 	struct store_fixture *f = *state;
@@ -621,7 +622,7 @@ static void e317_progress_when_caught_up(void **state)
 	put(f, "b", "2");
 	assert_status(vd_store_watch_progress(watcher.watch), VD_OK);
 	expect_watch(&watcher, 100, "progress 4");
-	/* Asked twice, answered once. */
+	/* Requested twice, answered once. */
 	assert_true(watch_is_quiet(&watcher));
 	assert_status(vd_store_watch_progress(watcher.watch), VD_OK);
 	assert_status(vd_store_watch_progress(watcher.watch), VD_OK);
@@ -641,7 +642,7 @@ static void e350_periodic_progress_for_idle_watches(void **state)
 
 	watch_open(f, &with, &request);
 	watch_range(f, &without, "a", NULL, 0);
-	if (f->simulated) /* elsewhere a second may have passed */
+	if (f->simulated) /* in a remote store a second may have passed */
 		assert_true(watch_is_quiet(&with));
 	put(f, "b", "1");
 	do {
@@ -650,7 +651,7 @@ static void e350_periodic_progress_for_idle_watches(void **state)
 	} while (with.batch.revision < 2);
 	expect_watch(&with, 100, "progress 2");
 	assert_true(watch_is_quiet(&without));
-	/* And again after an event, which stands for progress in its own period only. */
+	/* Again after an event, which counts as progress in its own period only. */
 	for (vd_rev event = 3; event <= 5; event += 2) {
 		put(f, "a", "1");
 		do
@@ -685,7 +686,8 @@ static void e355_a_progress_follows_all_events(void **state)
 	watch_close(&watcher);
 }
 
-/* A watch far behind that matches nothing yields, and still gets there, without a pause between its turns. */
+/* A watch far behind without matches yields to others, and still catches up, without a pause between its
+ * runs. */
 static void e1003_a_long_way_without_a_match(void **state)
 {
 	struct store_fixture *f = *state;

@@ -1,5 +1,5 @@
-/* The store suite over our etcd client and our etcd server, in the simulator: with a network that is quick,
- * and with one that takes its time. */
+/* The store suite over our etcd client and our etcd server, in the simulator, with a fast network and with a
+ * slow one. */
 #include "etcd_loop.h"
 #include "store_suite.h"
 

@@ -1,5 +1,5 @@
-/* The store suite over a local history around the embedded store: everything is passed on, and the recorder
- * is in nobody's way. The history is of the keys from "k" on. */
+/* The store suite over a local history around the embedded store: all calls are forwarded, and the recorder
+ * delays none. The history has the keys from "k" on. */
 #include "store_suite.h"
 
 #include <unistd.h>

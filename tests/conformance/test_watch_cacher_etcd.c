@@ -1,5 +1,5 @@
 /* The watch suite over the Cacher on an etcd store: our client and our etcd server, in the simulator. (A real
- * etcd cannot run under it; clients of a server over real etcds are tests/integration's.) */
+ * etcd cannot run there; the integration tests cover it.) */
 #include "cacher_fixture.h"
 #include "etcd_loop.h"
 #include "watch_suite.h"
@@ -34,7 +34,7 @@ static void close_cacher(void *arg)
 	free(target);
 }
 
-/* What was written has come through the network. */
+/* Waits until the writes have arrived over the network. */
 static vd_rev arrived(struct target *target, vd_rev revision)
 {
 	cacher_fixture_settle(&target->fixture);

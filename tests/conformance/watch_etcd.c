@@ -1,9 +1,9 @@
-/* The watch suite over the Cacher on a real etcd (under with-etcd.sh): of one member or more, 3.7 or 3.4.
- * Each test writes in a place of its own. */
+/* The watch suite over the Cacher on a real etcd (under with-etcd.sh): one member or more, 3.7 or 3.4. Each
+ * test uses a prefix of its own. */
 #include <vedette/etcd.h>
 
-#include "watch_suite_threads.h"
 #include "rpc_etcd_options.h"
+#include "watch_suite_threads.h"
 
 #define ENDPOINTS_MAX 16
 #define NO_STREAMED_LISTS                                                                                    \
@@ -24,7 +24,7 @@ static vd_status open_etcd(const struct vd_env *env, struct vd_store **ret_store
 	etcd.endpoint_count = endpoint_count;
 	options.etcd = &etcd;
 	options.compaction_interval = (vd_dur) { 0 };
-	/* A machine may be busy. */
+	/* The machine may be busy. */
 	options.call_timeout = options.start_timeout = VD_SECONDS(300);
 	status = vd_store_open_etcd(env, &options, ret_store, &error);
 	if (status != VD_OK)

@@ -1,9 +1,9 @@
-/* How: each test opens a target, lets a script of writes run and compares what came with a text, "+ns/x@5
+/* Each test opens a target, runs a script of writes, and compares the received events with a text, "+ns/x@5
  * ~ns/x@6 -ns/x@7 *@8 *END@8 !expired".
  *
- * settle and await are all that tests know of time. In the simulator they let so many milliseconds pass; with
- * real threads settle waits until everything was delivered and await until its condition holds, however long
- * that takes.
+ * Tests depend on time only through settle and await. In the simulator both let the given milliseconds pass;
+ * with real threads settle waits until everything was delivered and await until its condition holds, without
+ * a limit.
  */
 #include "watch_suite.h"
 
@@ -17,7 +17,7 @@ static const struct watch_target *target;
 
 struct viewer {
 	struct vd_watcher   *watcher;
-	struct vdi_lock	     lock; /* all below */
+	struct vdi_lock	     lock; /* guards all members below */
 	struct vdi_condition changed;
 	size_t		     room;
 	size_t		     count;
@@ -30,7 +30,7 @@ struct viewer {
 	unsigned    ended;
 	vd_status   reason, error;
 	bool	    closed;
-	const char *fault; /* noted on the target's thread, found on the test's */
+	const char *fault; /* set on the target's thread, checked on the test's */
 };
 
 static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
@@ -110,7 +110,7 @@ static vd_rev revision(const struct scene *scene)
 	return vd_cacher_revision(scene->place.cacher);
 }
 
-/* Something changes that is not of the watched resource. */
+/* Changes an object of another resource. */
 static vd_rev write_elsewhere(const struct scene *scene)
 {
 	vd_rev written = 0;
@@ -126,7 +126,7 @@ static bool is_real(void)
 	return target->settle != NULL;
 }
 
-/* What was written comes to those who watch. */
+/* Lets the writes reach all watches. */
 static void settle(struct scene *scene, int64_t ms)
 {
 	if (is_real())
@@ -135,7 +135,7 @@ static void settle(struct scene *scene, int64_t ms)
 		vdi_sim_advance((struct vd_env *) (uintptr_t) scene->place.env, VD_MS(ms));
 }
 
-/* The viewer comes to where the condition holds; in the simulator within ms. */
+/* Waits until the condition holds for the viewer; in the simulator within ms. */
 static void await(struct scene *scene, int64_t ms, struct viewer *viewer,
 		  bool (*condition)(const struct viewer *viewer))
 {
@@ -179,7 +179,7 @@ static struct viewer *open_viewer_with_room(struct scene *scene, const struct vd
 {
 	struct viewer	    *viewer = calloc(1, sizeof *viewer);
 	struct vd_watch_sink sink = { deliver, note_ended, viewer,
-				      scene->seed % 2 ? vdi_env_runner(scene->place.env) : NULL };
+				      scene->seed % 2 ? vdi_env_executor(scene->place.env) : NULL };
 
 	viewer->room = room;
 	vdi_lock_init(&viewer->lock, VDI_LOCK_LEAF);
@@ -193,7 +193,7 @@ static struct viewer *open_viewer(struct scene *scene, const struct vd_watch_opt
 	return open_viewer_with_room(scene, options, SIZE_MAX);
 }
 
-/* From now on it takes everything. */
+/* The viewer accepts everything from now on. */
 static void make_room(struct viewer *viewer)
 {
 	vdi_lock_acquire(&viewer->lock);
@@ -242,7 +242,7 @@ static struct viewer *close_viewer(struct scene *scene, struct viewer *viewer)
 		assert_string_equal(text_of(viewer), expected_);                                             \
 	} while (0)
 
-/* Odd seeds watch on a runner of their own. */
+/* With odd seeds, watches run on an executor of their own. */
 #define EACH_SEED(seed) for (uint64_t seed = 1; seed <= (is_real() ? 2 : 4); seed++)
 
 static void t050_r219_add_modify_enter_leave_delete(void **state)
@@ -273,7 +273,8 @@ static void t050_r219_add_modify_enter_leave_delete(void **state)
 	}
 }
 
-/* namespace x name x nodeName, live and as initial state, against plain comparison. rules: R-693 */
+/* namespace x name x nodeName, live and as initial state, compared with plain string comparison. rules:
+ * R-693 */
 static void t052_r525_r543_scopes_and_selectors(void **state)
 {
 	static const char *const spaces[] = { "", "a", "b" };
@@ -309,8 +310,8 @@ static void t052_r525_r543_scopes_and_selectors(void **state)
 					char   unique[8];
 					vd_rev revision;
 
-					/* Two objects of one name cannot be: the node is part of the state,
-					 * so only the last one counts. */
+					/* There cannot be two objects of one name: the node is part of the
+					 * state, so only the last one counts. */
 					snprintf(unique, sizeof unique, "%s", called);
 					if (initial && !(i & 1))
 						continue;
@@ -390,7 +391,7 @@ static void t056_t060_t128_who_does_not_read_keeps_a_prefix_and_delays_nobody(vo
 		assert_int_equal(reader->count, 22);
 		for (unsigned i = 0; i < 50; i++) {
 			assert_int_equal(stuck[i]->count, i % 12);
-			if (i % 2) /* it goes on where it stopped */
+			if (i % 2) /* it continues where it stopped */
 				make_room(stuck[i]);
 		}
 		settle(&s, 10);
@@ -405,8 +406,8 @@ static void t056_t060_t128_who_does_not_read_keeps_a_prefix_and_delays_nobody(vo
 	}
 }
 
-/* A bookmark comes in the two seconds before the deadline. A real machine that stands still for that long
- * misses it, and is asked again. */
+/* A bookmark is sent in the two seconds before the deadline. A real machine that pauses for that long misses
+ * it; then the watch is repeated. */
 static struct viewer *view_until_deadline(struct scene *scene, struct vd_watch_options *options,
 					  struct viewer **ret_without)
 {
@@ -444,7 +445,7 @@ static void t064_t122_r558_a_bookmark_before_the_deadline_if_it_is_allowed(void 
 		await(&s, 200, with, is_ended);
 		await(&s, 0, without, is_ended);
 		assert_int_equal(without->count, 0);
-		assert_status(with->reason, VD_TIMEOUT); /* T-059: the end is no error event */
+		assert_status(with->reason, VD_TIMEOUT); /* T-059: the end is not an error event */
 		assert_status(without->reason, VD_TIMEOUT);
 		assert_status(with->error, VD_OK);
 		close_viewer(&s, with);
@@ -453,7 +454,7 @@ static void t064_t122_r558_a_bookmark_before_the_deadline_if_it_is_allowed(void 
 	}
 }
 
-/* Writes go on while bookmarks come. */
+/* Writes continue while bookmarks are sent. */
 static struct viewer *view_writes(struct scene *scene, struct vd_watch_options *options)
 {
 	for (unsigned attempt = 0;; attempt++) {
@@ -543,7 +544,7 @@ static void t066_t067_t123_t132_initial_events(void **state)
 					assert_string_equal(text_of(v), expected);
 					close_viewer(&s, v);
 				}
-		/* Later events follow the bookmark. An empty scope gets its bookmark all the same. */
+		/* Later events follow the bookmark. An empty scope gets its bookmark, too. */
 		{
 			struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 			struct viewer	       *v, *empty;
@@ -619,12 +620,12 @@ static void t070_r226_an_error_is_the_last_event(void **state)
 		struct viewer	       *v[10];
 
 		options.send_initial_events = VD_TRUE;
-		options.revision = revision(&s) + 1000; /* never comes: R-124 */
+		options.revision = revision(&s) + 1000; /* never reached: R-124 */
 		for (unsigned i = 0; i < 10; i++)
 			v[i] = open_viewer(&s, &options);
 		for (unsigned i = 0; i < 20; i++) {
 			target->put(s.target, "ns", "x", NULL, NULL);
-			if (!is_real()) /* where they have not been opened, and will not be */
+			if (!is_real()) /* watches at such a revision are never opened */
 				settle(&s, 250);
 		}
 		for (unsigned i = 0; i < 10; i++) {

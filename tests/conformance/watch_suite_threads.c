@@ -1,11 +1,10 @@
-/* How: each test has its own env, store, cacher and place in the store, so a server is emptied for none of
- * them.
+/* Each test has its own env, store, cacher and key prefix, so the server need not be emptied.
  *
- * Settled is what the cacher says of itself (cacher_dump.h): it has the last revision that was written,
- * nobody is still being opened, nobody is behind but those whose sink took less than it was offered. The dump
- * is filled in on each outlet's own thread behind the events that came before, so what it says has been
- * delivered. The cacher's own outlet tells before it looks at its messages, so a watch that was just resumed
- * is seen at the second look.
+ * The cacher's dump (cacher_dump.h) shows when everything is settled: the cacher has the last written
+ * revision, no watch is being opened, and only watches whose sink accepted less than it was offered are
+ * behind. Each delivery worker fills in its part of the dump on its own thread after all earlier events, so
+ * everything that the dump shows was delivered. The cacher's own delivery worker fills in its part before it
+ * reads its messages, so a watch that was just resumed appears in the second dump.
  */
 #include "watch_suite_threads.h"
 

@@ -6,8 +6,8 @@
 
 #include "watch_suite.h"
 
-/* Opens the store for one test; it may hold what other tests have written, but nobody else writes. VD_OK, or
- * the suite fails. */
+/* Opens the store for one test. It may contain data of other tests, but no one else writes meanwhile. If this
+ * fails, the suite fails. */
 typedef vd_status (*watch_suite_open_fn)(const struct vd_env *env, struct vd_store **ret_store);
 
 int watch_suite_run_threads(const char *name, watch_suite_open_fn open,

@@ -1,6 +1,6 @@
 /* Runs a fuzz target without a fuzzer: over every file of its corpus folder, in the order of names, then over
  * seeded mutations of them. The same seed gives the same inputs everywhere: driver CORPUS [MUTATIONS [SEED]].
- * Each input lies in a block of its exact size, so that the address sanitizer sees a byte read too far. */
+ * Each input is in a block of its exact size, so that the address sanitizer detects a read beyond its end. */
 #include <dirent.h>
 #include <stdio.h>
 
@@ -56,7 +56,7 @@ static size_t mutate(uint8_t *data, size_t size, const struct input *others, siz
 			if (at < size)
 				data[at] = (uint8_t) random_next();
 			break;
-		case 1: /* change a byte to one that means something */
+		case 1: /* change a byte to a significant one */
 			if (at < size)
 				data[at] = (uint8_t) interesting[random_below(sizeof interesting - 1)];
 			break;
@@ -77,7 +77,7 @@ static size_t mutate(uint8_t *data, size_t size, const struct input *others, siz
 				size += length;
 			}
 			break;
-		default: /* go on as another input does */
+		default: /* continue as another input does */
 			if (other->size > at) {
 				size = VDI_MIN(other->size, (size_t) INPUT_SIZE_MAX);
 				memcpy(data + at, other->data + at, size - at);

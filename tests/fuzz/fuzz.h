@@ -1,5 +1,5 @@
-/* A fuzz target is one function over bytes from outside; libFuzzer or driver.c calls it. It stops the program
- * when a promise is broken. */
+/* A fuzz target is one function over bytes from outside, called by libFuzzer or driver.c. It stops the
+ * program if a promise is broken. */
 #ifndef FUZZ_H
 #define FUZZ_H
 

@@ -1,16 +1,16 @@
-/* A checkpoint, as LMDB's file that somebody gives us: it is looked at before LMDB maps it. Whatever the
- * bytes are, the look ends, stays inside the file, and says what is wrong and where. The first byte says how
- * they come:
+/* A checkpoint in LMDB's file format, from an untrusted source: it is verified before LMDB maps it. For any
+ * bytes the verification ends, stays inside the file, and reports errors with their place. The first byte
+ * selects the form of the input:
  *
- * 	0	a small good file with some bytes changed: 4 bytes each (page, 2 of offset, the new
- * 		byte); without a change it is good
+ * 	0	a small valid file with some bytes changed: 4 bytes each (page, 2 of offset, the new
+ * 		byte); without a change it is valid
  * 	1	the file itself
  */
 #include "checkpoint_verify.h"
 #include "disk_sim.h"
 #include "fuzz.h"
 
-/* ---- A good file ---- */
+/* ---- A valid file ---- */
 
 #define PAGE 512u
 #define NONE UINT64_MAX
@@ -70,7 +70,7 @@ static void begin_page(uint64_t number, unsigned flags)
 	put16(at + 14, PAGE);
 }
 
-/* Nodes are added in order. low, high: what a node begins with, the size of the data or the page below. */
+/* Nodes are added in order. low, high: first words of a node: the size of the data, or the page below. */
 static void add_node(uint64_t page, unsigned low, unsigned high, unsigned flags, struct vd_bytes key,
 		     struct vd_bytes data)
 {
@@ -150,7 +150,7 @@ static void make_image(void)
 	memcpy(image + BIG * PAGE + 12, &big_pages, 4);
 }
 
-/* True: something is not as it was. */
+/* Returns true if something was changed. */
 static bool change_image(const uint8_t *data, size_t size)
 {
 	static uint8_t good[sizeof image];

@@ -1,5 +1,5 @@
-/* Continue tokens. The input is taken for a token, and for the JSON inside of one; what decodes lies below
- * the prefix and encodes again. */
+/* Continue tokens. The input is used as a token, and as the JSON inside of one; a decoded token is below the
+ * prefix and can be encoded again. */
 #include "base64.h"
 #include "continue_token.h"
 #include "fuzz.h"
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		VDI_CHECK(vdi_base64_decode(kind, (struct vd_bytes) { text, text_size }, bytes, &back_size,
 					    NULL) == VD_OK);
 		VDI_CHECK(back_size == size && (size == 0 || memcmp(bytes, data, size) == 0));
-		/* One text for each value. */
+		/* Each value has one text. */
 		if (vdi_base64_decode(kind, (struct vd_bytes) { data, size }, bytes, &back_size, NULL) ==
 		    VD_OK) {
 			VDI_CHECK(vdi_base64_encode(kind, (struct vd_bytes) { bytes, back_size }, text) ==

@@ -1,11 +1,11 @@
-/* Every method of the etcd server with whatever a client may send: the decoders of all requests, and what is
- * done with what they let through. An input is a few calls to one server that is made for it, without a
- * network:
+/* Every method of the etcd server with arbitrary requests: the decoders, and the execution of the accepted
+ * requests. An input is a few calls to a server of its own, without a network:
  *
- *   method, size, bytes; method, size, bytes; ...          size 255: all the rest
+ *   method, size, bytes; method, size, bytes; ...          size 255: the rest of the input
  *
- * Streams stay open and take the next message for their method; their clients read a little, then not, then
- * all. */
+ * Streams stay open and get the next message for their method. Their clients read a little, then nothing,
+ * then everything.
+ */
 #include <vedette/vedette.h>
 
 #include "actor_sim.h"
@@ -113,7 +113,7 @@ static void release_copy(void *owner)
 	free(owner);
 }
 
-/* Each message lies in a block of its own size, so that a byte read too far is seen. */
+/* Each message is in a block of its own size, so that a read beyond it is detected. */
 static void deliver(struct fuzz_call *call, const uint8_t *data, size_t size)
 {
 	uint8_t		      *copy = malloc(size ? size : 1);
@@ -153,7 +153,7 @@ static void end_call(struct vd_env *env, struct fuzz_call *call)
 	VDI_CHECK(call->is_freed);
 }
 
-/* An answer in the end, whatever was asked. Answers in many messages wait for room. */
+/* Every request is answered in the end. Answers of many messages wait for room. */
 static void finish_unary(struct vd_env *env, struct fuzz_call *call)
 {
 	for (int tries = 0; tries < 20 && !call->is_finished; tries++) {

@@ -1,4 +1,4 @@
-/* What clients may send to the etcd server, and what a snapshot file may hold. The first byte chooses the
+/* Requests of clients to the etcd server, and the content of snapshot files. The first byte selects the
  * decoder. */
 #include "bolt_read.h"
 #include "fuzz.h"
@@ -27,7 +27,7 @@ static void read_bolt(struct vd_bytes bytes)
 		return;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(buckets); i++)
 		if (vdi_bolt_each(&file, buckets[i], look, &sum, &error) != VD_OK)
-			VDI_CHECK(error.message[0]); /* damaged, and said so */
+			VDI_CHECK(error.message[0]); /* damage is reported with a message */
 }
 
 static void decode_txn(struct vd_bytes message)

@@ -1,5 +1,5 @@
-/* What an etcd server may send. Input: one byte for the message, then the message. Our decoder must survive
- * it and agree with protobuf-c where both take it. */
+/* Messages of an etcd server. Input: one byte for the type, then the message. Our decoder must survive it and
+ * agree with protobuf-c if both accept it. */
 #include "etcd_oracle.h"
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
-/* Event logs, plain or compressed: whatever stands there is read to its end or refused with its line; what
- * was read and is written again reads the same; and the words of faults. The first byte says which: '#'
- * faults, anything else is the beginning of a log. */
+/* Event logs, plain or compressed: any input is read to its end or refused with the line; what was read,
+ * written and read again is equal. Also fault specifications: '#' as the first byte selects these, anything
+ * else begins a log. */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "log_steps.h"
 #include "log_writer.h"
 
-/* A log in memory; its path is good until it is closed. */
+/* Makes a log in memory; its path is valid until it is closed. */
 static int make_log(const void *data, size_t size, char path[64])
 {
 	int file = memfd_create("log", MFD_CLOEXEC);
@@ -61,7 +61,7 @@ static uint64_t mix_record(uint64_t hash, const struct vdi_log_record *record)
 	return mix(mix(mix(mix(hash, record->key), record->value), record->time), record->text);
 }
 
-/* What stands there, and how it ends. */
+/* Hashes the content and the status at the end. */
 static uint64_t read_records(const char *path)
 {
 	struct vdi_event_log *log;
@@ -85,8 +85,8 @@ static uint64_t read_records(const char *path)
 	return hash * 31 + (uint64_t) status;
 }
 
-/* The same log with a space behind the bracket that begins a line: none of its lines is plain then, and all
- * must read the same. Not with checksums, which cover that space. */
+/* The same log with a space behind the bracket at the start of a line: no line is plain then, and all must
+ * read the same. Not for logs with checksums, which cover that space. */
 static void check_spaced(const uint8_t *data, size_t size, uint64_t hash)
 {
 	uint8_t *spaced = malloc(size * 2 + 1);
@@ -110,7 +110,7 @@ static void check_spaced(const uint8_t *data, size_t size, uint64_t hash)
 	free(spaced);
 }
 
-/* ---- Steps, and the same again ---- */
+/* ---- Steps, and writing them again ---- */
 
 static uint64_t mix_step(uint64_t hash, const struct vdi_log_step *step)
 {
@@ -150,8 +150,8 @@ static const struct vd_codec *codec_of(void *arg, struct vd_bytes key)
 	return key.size % 2 ? arg : NULL;
 }
 
-/* Up to the first step that is broken or that a writer refuses; *ret_count steps were good. writer may be
- * NULL; codec NULL: no object is made ahead. */
+/* Reads up to the first step that is invalid or that a writer refuses; *ret_count: number of valid steps.
+ * writer may be NULL; codec NULL: objects are not decoded in advance. */
 static uint64_t read_steps(const char *path, struct vdi_log_writer *writer, uint64_t count_max,
 			   struct vd_codec *codec, uint64_t *ret_count)
 {
@@ -175,7 +175,7 @@ static uint64_t read_steps(const char *path, struct vdi_log_writer *writer, uint
 	return mix(hash, vd_bytes_of(error.message));
 }
 
-/* Whether objects are made ahead or not, a log says the same. */
+/* Decoding objects in advance does not change the steps of a log. */
 static void check_prepared(const char *path)
 {
 	struct vd_codec *codec;

@@ -1,16 +1,16 @@
-/* The client of remote calls against a server that sends frames of all kinds, with header blocks
- * (h2_frames.h). The client makes three calls: one of a message each way, a stream that asks for each
- * message, and one that asks for none; the frames come when all three are on the wire. Each ends exactly
- * once, and nothing of the client is left. The first byte: 1 the client closes before the server has said
- * all, 2 the server breaks the connection. */
+/* The client of remote calls, with a server that sends frames of all kinds, with header blocks (h2_frames.h).
+ * The client makes three calls: a unary one, a stream that requests each message, and one that requests none;
+ * the frames are sent when all three were received. Each call ends exactly once, and nothing of the client
+ * remains. First byte: 1 the client closes before the server has sent everything, 2 the server cuts the
+ * connection. */
 #include <stdio.h>
 #include <sys/un.h>
 
 #include "env.h"
 #include "h2_frames.h"
 #include "rpc_client.h"
-#include "wait.h"
 #include "rpc_transport.h"
+#include "wait.h"
 
 #define CALLS 3
 
@@ -73,7 +73,7 @@ static void open_stream(struct vdi_rpc_client *client, struct call *call, bool a
 
 /* ---- The server ---- */
 
-/* The threads of the clients are joined. */
+/* Joins the threads of the clients. */
 static void end(void)
 {
 	(void) close(listener);
@@ -109,7 +109,7 @@ static bool read_exactly(int fd, uint8_t *bytes, size_t size)
 	return true;
 }
 
-/* All requests are on the wire, so that frames for their streams are not for idle ones. */
+/* Waits for all requests, so that frames for their streams are not for idle ones. */
 static bool hear_requests(int fd)
 {
 	static uint8_t room[1 << 16];
@@ -130,7 +130,7 @@ static bool hear_requests(int fd)
 	return true;
 }
 
-/* False: it is the connection of a client of before, which dialed once more. */
+/* Returns false for a connection of a previous client, which dialed once more. */
 static bool serve(int fd, const struct frames *frames, uint8_t how)
 {
 	static const uint8_t settings[9] = { 0, 0, 0, NGHTTP2_SETTINGS };

@@ -1,7 +1,6 @@
-/* The server of remote calls against a client that sends frames of all kinds, with header blocks
- * (h2_frames.h). The first byte says how the client behaves: 1 it reads nothing, 2 it breaks the connection
- * at the end, 4 no preface. One server for all inputs, which must have nothing left of a connection when that
- * is over. */
+/* The server of remote calls, with a client that sends frames of all kinds, with header blocks (h2_frames.h).
+ * The first byte selects the behaviour of the client: 1 it reads nothing, 2 it cuts the connection at the
+ * end, 4 no preface. One server for all inputs; nothing of a connection may remain after its end. */
 #include <sched.h>
 #include <stdio.h>
 #include <sys/un.h>
@@ -17,10 +16,10 @@ static struct vdi_rpc_server *server;
 static struct sockaddr_un     address = { .sun_family = AF_UNIX };
 static _Atomic uint64_t	      accepted, ended;
 
-/* ---- The service: by the method's last letters ---- */
+/* ---- The service, selected by the method's last letters ---- */
 
 struct service {
-	char kind; /* E: one answer, C: each message comes back, H: none, F: an error */
+	char kind; /* E: one answer, C: echo of each message, H: none, F: an error */
 };
 
 static void on_accepted(void *arg, struct vdi_rpc_server_call *call, const char *method)

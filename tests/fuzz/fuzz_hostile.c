@@ -1,7 +1,7 @@
-/* Depth and repetition on purpose: the input chooses rules of a grammar, not bytes of a text, so that
- * nesting, long lists, doubled copies and repetitions of nothing are as likely as anything else. What is
- * counted (steps of trees and patterns, bytes of documents) must stay within what the size of the input
- * allows, or end with an answer; no clock is asked. */
+/* Depth and repetition: the input selects rules of a grammar instead of bytes of a text, so that nesting,
+ * long lists, doubled copies and empty repetitions are as likely as anything else. Counted work (steps of
+ * trees and patterns, bytes of documents) must stay within a bound that depends on the size of the input, or
+ * end with an error; no clock is used. */
 #include "fuzz.h"
 #include "pattern.h"
 #include "selector.h"
@@ -14,13 +14,13 @@ struct choices {
 	const uint8_t *at, *end;
 };
 
-/* In [0, bound); 0 when the input is used up, which every rule takes as its end. */
+/* Returns a number in [0, bound); 0 after the end of the input, where every rule ends. */
 static unsigned choose(struct choices *choices, unsigned bound)
 {
 	return choices->at < choices->end ? *choices->at++ % bound : 0;
 }
 
-/* Mostly few, now and then very many. */
+/* Returns mostly small numbers, sometimes very large ones. */
 static unsigned count(struct choices *choices)
 {
 	static const uint16_t counts[] = { 0, 1, 2, 3, 5, 8, 23, 24, 25, 64, 300, 2000 };
@@ -60,7 +60,7 @@ static void write_repeated(struct choices *choices, struct vdi_out *out, unsigne
 		if (i < 4)
 			same = *choices;
 		else
-			*choices = same; /* the rest are alike */
+			*choices = same; /* the others are equal */
 		vdi_out_raw(out, i ? "," : "");
 		if (is_object) {
 			vdi_out_raw(out, "\"");
@@ -107,7 +107,7 @@ static void write_operations(struct choices *choices, struct vdi_out *out)
 
 	vdi_out_raw(out, "[");
 	for (unsigned i = 0; i < many && out->size < TEXT_MAX; i++) {
-		/* few operations, again and again: copies double, moves go to and fro */
+		/* few kinds of operations, repeatedly: copies double, moves alternate */
 		if (i % kinds == 0)
 			*choices = begin;
 		vdi_out_printf(out, "%s{\"op\":\"%s\",\"path\":", i ? "," : "",
@@ -161,8 +161,7 @@ static void check_pattern(struct choices *choices)
 	vdi_out_fini(&text);
 }
 
-/* Steps: a few for each byte that was parsed, and what one operation may take beyond the bound, which is
- * bounded by the document. */
+/* Steps: a few for each parsed byte, plus the excess of one operation, which is bounded by the document. */
 static void check_patch(struct choices *choices)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
@@ -199,7 +198,7 @@ static void check_patch(struct choices *choices)
 	vdi_out_fini(&patch_text);
 }
 
-/* Its canonical text is no longer than what was asked for by a constant factor. */
+/* The canonical text is longer than the input by at most a constant factor. */
 static void check_selector(struct choices *choices)
 {
 	struct vdi_out		   text = VDI_OUT_INIT;

@@ -1,4 +1,4 @@
-/* Query strings, and the bodies of deletes. */
+/* Query strings, and the bodies of delete requests. */
 #include "delete_options.h"
 #include "fuzz.h"
 #include "http_params.h"

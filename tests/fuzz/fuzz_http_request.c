@@ -1,4 +1,4 @@
-/* Bytes from a socket: heads and chunked bodies, cut at every place, read the same as in one piece. */
+/* Bytes from a socket: heads and chunked bodies, cut at every place, give the same result as in one piece. */
 #include "fuzz.h"
 #include "http_parser.h"
 #include "http_route.h"

@@ -1,6 +1,5 @@
-/* What becomes an event log: the input is taken for a watch's output and for an audit log, fed in pieces.
- * What comes out is a log: revisions grow, a snapshot stands first, keys can be keys; and both passes over a
- * watch agree. */
+/* Imports of event logs: the input is used as a watch's output and as an audit log, fed in pieces. The output
+ * is a valid log: increasing revisions, the snapshot first, valid keys. Both passes over a watch agree. */
 #include <stdlib.h>
 
 #include "import_audit.h"

@@ -1,4 +1,5 @@
-/* The scanner against jansson: both accept the same documents, and what is extracted is what a tree holds. */
+/* The scanner compared with jansson: both accept the same documents, and extracted values equal those of a
+ * tree. */
 #include <jansson.h>
 
 #include "fuzz.h"
@@ -137,12 +138,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	VDI_CHECK(valid || !scanned);
 	tree = json_loadb((const char *) data, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, &where);
 	if (tree == NULL && valid) {
-		/* What jansson cannot hold, though it is JSON. */
+		/* Valid JSON that jansson cannot represent. */
 		enum json_error_code code = json_error_code(&where);
 
 		VDI_CHECK(code == json_error_numeric_overflow || code == json_error_null_byte_in_key);
 	} else if (tree && !valid) {
-		/* jansson overlooks a NUL right behind a number or literal. */
+		/* jansson ignores a NUL right behind a number or literal. */
 		VDI_CHECK(strstr(error.message, "too many levels") || memchr(data, 0, size));
 	} else if (tree && scanned) {
 		check_object(json, &object, tree);

@@ -1,6 +1,5 @@
-/* Kubernetes' protobuf in both directions. What is read gives valid JSON; that JSON can be written as
- * protobuf; and from then on neither changes. The first byte chooses: an envelope, or JSON for one of the
- * kinds. */
+/* Kubernetes' protobuf in both directions. A decoded value is valid JSON; that JSON can be encoded; after
+ * that neither changes. The first byte selects an envelope, or JSON for one of the kinds. */
 #include "fuzz.h"
 #include "json_scan.h"
 #include "k8s_proto.h"
@@ -11,7 +10,7 @@ struct round {
 	struct vdi_buffer raw, proto, json;
 };
 
-/* json -> protobuf -> round->json. false: json is not fit for the kind. */
+/* Converts json -> protobuf -> round->json. Returns false if json does not fit the kind. */
 static bool there_and_back(struct round *round, struct vd_bytes api_version, struct vd_bytes kind,
 			   struct vd_bytes json)
 {
@@ -94,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (vdi_json_validate(json, NULL, NULL) == VD_OK) {
 		check_json(api_version, kind, json, false);
-	} else { /* whatever it makes of that, it stays within its bounds */
+	} else { /* for any result, it stays within its bounds */
 		struct vdi_buffer raw;
 
 		vdi_buffer_init(&raw, OUTPUT_MAX);

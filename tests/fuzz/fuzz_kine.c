@@ -1,9 +1,8 @@
-/* Tables of kine. The input is either a database file as it stands ("SQLite format 3"), or rows, one a line:
- * id, name, created, deleted, create_revision, prev_revision, lease, value with tabs between; nothing is
- * NULL, digits are a number, 'f' and digits a float, 'x' begins a blob, anything else is text. What the
- * importer makes of it is a log: a snapshot first, of live keys, each once; then revisions that grow, one
- * change each; as many as another way of counting finds; and it is the same again the next time.
- */
+/* Tables of kine. The input is either a database file ("SQLite format 3"), or rows, one per line: id, name,
+ * created, deleted, create_revision, prev_revision, lease, value separated by tabs; empty is NULL, digits are
+ * a number, 'f' and digits a float, 'x' begins a blob, anything else is text. The importer's output is a
+ * valid log: a snapshot of live keys, each once; then increasing revisions with one change each. The number
+ * equals that of another way of counting, and a second import is equal. */
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -74,12 +73,12 @@ static vd_status on_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, con
 	return VD_OK;
 }
 
-/* How many changes, and deletes among them, there must be; -1: nobody knows. */
+/* Expected numbers of changes and of deletes among them; -1: unknown. */
 struct expected {
 	int64_t changes, deletes;
 };
 
-/* Returns what it gave, and how it ended. */
+/* Returns a hash of the imported records and the final status. */
 static uint64_t import(const char *name, const struct expected *expected)
 {
 	struct check		 check = { 0 };
@@ -102,10 +101,10 @@ static uint64_t import(const char *name, const struct expected *expected)
 	return check.hash * 31 + (uint64_t) status;
 }
 
-/* SQLite wants a name in a folder. */
+/* SQLite needs a name in a folder. */
 static char path[64];
 
-/* And what it may lay beside it. */
+/* Removes the database and the files that SQLite may have made beside it. */
 static void remove_files(const char *const *suffixes, size_t count)
 {
 	char name[80];
@@ -179,14 +178,14 @@ static void insert_rows(sqlite3_stmt *insert, const char *text, size_t size)
 			bind(insert, column, text, field);
 			text += field + (tab != NULL);
 		}
-		(void) sqlite3_step(insert); /* not every row can be one */
+		(void) sqlite3_step(insert); /* not every row is valid */
 		(void) sqlite3_reset(insert);
 		text = line_end + 1;
 	}
 }
 
-/* In other words than the importer's: what lived at the compacted revision by groups, and everything behind
- * it. */
+/* Counts with other queries than the importer: the keys live at the compacted revision by groups, and all
+ * rows after it. */
 static int64_t count(sqlite3 *database, const char *what)
 {
 	static const char from[] =

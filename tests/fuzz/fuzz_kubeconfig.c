@@ -1,5 +1,5 @@
-/* A kubeconfig file: refused with a sentence, or it says which server and who we are. Its text may have
- * aliases of aliases, which must not become more than they are. */
+/* A kubeconfig file: refused with a message, or it yields server and credentials. Nested YAML aliases must
+ * not multiply. */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "fuzz.h"
 #include "kubeconfig_read.h"
 
-/* What it names is read too: no input may lead to a file that never ends, or to a terminal. */
+/* Files that it names are read too: no input may lead to an endless file, or to a terminal. */
 static bool names_a_file(const uint8_t *data, size_t size)
 {
 	return memmem(data, size, "okenFile", 8) || memmem(data, size, "\\", 1);

@@ -1,5 +1,5 @@
-/* Label, field and shard selectors: what parses has a canonical text that parses to itself and matches the
- * same. */
+/* Label, field and shard selectors: a parsed selector has a canonical text that parses to the same text and
+ * matches the same objects. */
 #include "fuzz.h"
 #include "selector.h"
 #include "shard_selector.h"

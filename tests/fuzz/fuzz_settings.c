@@ -1,10 +1,9 @@
-/* Files that an operator gives to a server, and the tables that come out of one of them. The first byte says
- * which:
+/* Files that an operator passes to a server, and the tables made from one of them. The first byte selects:
  *
- * 	0	an authorization policy: what it allows and what it says of itself
+ * 	0	an authorization policy: its decisions and its description
  * 	1	a token file
- * 	2	a resources file, a zero byte, an object: columns and cells, those of the built-in
- * 		kinds too, are JSON whatever the object holds
+ * 	2	a resources file, a zero byte, an object: columns and cells, also those of the
+ * 		built-in kinds, are JSON for any object
  */
 #include "fuzz.h"
 #include "json_scan.h"
@@ -121,8 +120,7 @@ static void print(const struct vdi_resource *resource, struct vdi_tree *tree, co
 	}
 	vdi_table_metadata(&out, tree, root, false);
 	vdi_out_raw(&out, "]");
-	if (depth_of(root) + 8 <=
-	    VDI_JSON_DEPTH_MAX) /* deeper than any document that is read, it is one all the same */
+	if (depth_of(root) + 8 <= VDI_JSON_DEPTH_MAX) /* deeper than any document that is read, but valid */
 		check_json(&out);
 	vdi_out_fini(&out);
 }

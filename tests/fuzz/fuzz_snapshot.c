@@ -1,5 +1,5 @@
-/* An etcd snapshot, as a file that somebody gives us: bbolt pages, and the records in them. Whatever the
- * bytes are, reading ends, stays inside them, and says why when it gives up. */
+/* An etcd snapshot from an untrusted source: bbolt pages and their records. For any bytes reading ends, stays
+ * inside them, and reports why it failed. */
 #include "fuzz.h"
 #include "snapshot_read.h"
 
@@ -16,7 +16,7 @@ static vd_status on_record(void *arg, bool is_delete, struct vd_kv *kv)
 	VDI_CHECK(is_delete ? kv->value_size == 0 :
 			      kv->create_rev >= 1 && kv->create_rev <= kv->mod_rev && kv->version >= 1);
 	check->count++;
-	/* A page is entered once, so a pair cannot come more often than its bytes are there. */
+	/* A page is visited once, so the number of pairs is bounded by the number of bytes. */
 	VDI_CHECK(check->count <= check->input.size / 16);
 	return VD_OK;
 }

@@ -1,11 +1,11 @@
-/* The embedded store's own bytes: commits, records and whole journals. The first byte says which:
+/* The embedded store's own formats: commits, records and whole journals. The first byte selects:
  *
- * 	0	the payload of a commit: refused, or everything that comes out of it lies in it
- * 	1	one record, as a checkpoint keeps it
- * 	2	a journal whose commits have these payloads: every checksum is right, what it
- * 		protects need not be
- * 	3	a good journal, damaged: 4 bytes for each place (3 of offset, 1 of bits to turn);
- * 		opening says so, or gives the first commits unharmed
+ * 	0	the payload of a commit: refused, or all decoded slices are inside it
+ * 	1	one record, as a checkpoint has it
+ * 	2	a journal whose commits have these payloads: every checksum is right, the content
+ * 		may be invalid
+ * 	3	a valid journal, damaged: 4 bytes for each place (3 of offset, 1 of bits to flip);
+ * 		opening reports it, or returns the first commits undamaged
  */
 #include <stdio.h>
 
@@ -30,8 +30,7 @@ static void check_record(const struct vdi_record *record, struct vd_bytes bytes)
 	VDI_CHECK(record->mod_rev > 0 && record->previous_rev >= 0);
 }
 
-/* The number of changes and leases that were taken out, a hash of all that they say; VD_CORRUPT at any place
- * ends it. */
+/* Returns the number of decoded changes and leases and a hash of them; VD_CORRUPT at any place ends it. */
 static vd_status read_commit(vd_rev revision, struct vd_bytes bytes, uint64_t *ret_hash)
 {
 	struct vdi_commit_reader reader;
@@ -49,7 +48,7 @@ static vd_status read_commit(vd_rev revision, struct vd_bytes bytes, uint64_t *r
 
 		VDI_TRY(vdi_commit_reader_record(&reader, &record, &where));
 		check_record(&record, bytes);
-		/* A checkpoint keeps it as it lies there. */
+		/* A checkpoint keeps it in the same form. */
 		VDI_CHECK(vdi_record_decode(where, revision, &alone) == VD_OK &&
 			  vd_bytes_equal(alone.key, record.key) && alone.sub == record.sub);
 		hash = hash * 31 + record.key.size * 7 + record.value.size;
@@ -96,8 +95,7 @@ static void close_world(struct world *world)
 	vdi_disk_sim_free(world->disk);
 }
 
-/* Payloads as they are, with the right checksums around them: what another program, or another version, could
- * have written. */
+/* Writes the payloads with correct checksums, as another program or version could have done. */
 static void write_payloads(struct world *world, const uint8_t *data, size_t size)
 {
 	struct vdi_segment_header header = {
@@ -153,7 +151,7 @@ static void write_commits(struct world *world)
 	vdi_journal_close(journal);
 }
 
-/* Damages what is there; false: nothing was changed. */
+/* Damages the files; false: nothing was changed. */
 static void damage(struct world *world, const uint8_t *data, size_t size)
 {
 	char	name[VDI_DISK_NAME_MAX];
@@ -171,7 +169,7 @@ static void damage(struct world *world, const uint8_t *data, size_t size)
 struct seen {
 	vd_rev	 next;
 	unsigned count;
-	bool	 checks; /* these must be the commits of write_commits */
+	bool	 checks; /* compare with the commits of write_commits */
 };
 
 static vd_status take_commit(void *arg, const struct vdi_segment_record *record, struct vd_error *reterr)
@@ -195,7 +193,7 @@ static void read_journal(struct world *world, bool is_damaged)
 					       .segment_size = VDI_SEGMENT_SIZE_MIN + 4096 };
 	struct vdi_journal	  *journal = NULL;
 	struct vdi_load		   load;
-	struct vdi_persist_sink	   sink = { 0 };
+	struct vdi_backend_sink	   sink = { 0 };
 	struct seen		   seen = { .next = 2, .checks = is_damaged };
 	struct vd_error		   error = { 0 };
 	vd_status		   status = vdi_journal_open(&options, take_commit, &seen, &journal, &error);

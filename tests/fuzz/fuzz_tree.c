@@ -1,9 +1,8 @@
-/* JSON trees and patches: what parses is written and parses to the same; a patch never breaks what holds of a
- * tree. The input is two documents, separated by a zero byte: a target and a patch.
- */
+/* JSON trees and patches: a parsed document is written and parses to an equal tree; a patch preserves the
+ * invariants of a tree. The input is two documents, separated by a zero byte: a target and a patch. */
 #include "fuzz.h"
-#include "table.h"
 #include "strategic_patch.h"
+#include "table.h"
 #include "tree_patch.h"
 
 static unsigned depth_of(const struct vdi_node *node)

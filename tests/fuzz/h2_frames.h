@@ -1,7 +1,7 @@
-/* HTTP/2 frames from the bytes of a fuzzer: nearly every input is a row of valid frames, so that what a
- * fuzzer changes is their order, streams, flags, sizes and header blocks, and not their syntax alone. An
- * input is a list of operations: a byte that chooses one, then its parameters; bytes that are missing are 0.
- * Frames without syntax come, too (RAW). */
+/* HTTP/2 frames from the bytes of a fuzzer: nearly every input is a sequence of valid frames, so that a
+ * fuzzer changes their order, streams, flags, sizes and header blocks, and not only their syntax. An input is
+ * a list of operations: a byte that selects one, then its parameters; missing bytes are 0. Frames without
+ * valid syntax are possible, too (RAW). */
 #ifndef H2_FRAMES_H
 #define H2_FRAMES_H
 
@@ -79,7 +79,7 @@ static inline void put_frame(struct frames *frames, uint8_t type, uint8_t flags,
 	put_bytes(frames, payload, size);
 }
 
-/* Mostly one of the first streams of a client; now and then an even one, none, or a high one. */
+/* Mostly one of the first streams of a client; sometimes an even one, none, or a high one. */
 static inline uint32_t take_stream(struct source *source)
 {
 	uint8_t byte = take(source);
@@ -160,8 +160,8 @@ static inline size_t put_field(uint8_t *block, uint8_t how, const struct field *
 
 #define BLOCK_SIZE_MAX 8192
 
-/* A usual block, and behind it whatever the source says: fields of the table, fields of its own, references
- * to nghttp2's tables, changes of the table's size. */
+/* A usual block, followed by header fields from the input: fields of the table, new fields, references to
+ * nghttp2's tables, changes of the table's size. */
 static inline size_t take_block(struct source *source, uint8_t *block)
 {
 	static const struct {
@@ -208,7 +208,7 @@ static inline size_t take_block(struct source *source, uint8_t *block)
 	return used;
 }
 
-/* Padding, priority and pieces as the flags say: 0x1 END_STREAM, 0x8 padded, 0x20 priority, 0x40 in pieces,
+/* Padding, priority and pieces depend on flags: 0x1 END_STREAM, 0x8 padded, 0x20 priority, 0x40 in pieces,
  * 0x80 without an end. */
 static inline void put_headers(struct frames *frames, struct source *source, uint32_t stream, uint8_t flags,
 			       const uint8_t *block, size_t size)
@@ -249,7 +249,7 @@ static inline void put_headers(struct frames *frames, struct source *source, uin
 
 /* ---- The others ---- */
 
-/* A message of gRPC, or a piece of one, or bytes that are none. */
+/* A message of gRPC, a piece of one, or arbitrary bytes. */
 static inline void take_data(struct frames *frames, struct source *source)
 {
 	uint32_t      stream = take_stream(source);
@@ -343,7 +343,7 @@ static inline void take_frame(struct frames *frames, struct source *source)
 		size = take_block(source, block);
 		put_headers(frames, source, stream, flags, block, size);
 		break;
-	case 3: /* a block that may be none */
+	case 3: /* a block that may be invalid */
 		stream = take_stream(source);
 		flags = take(source);
 		some = take_some(source, take(source));
@@ -376,8 +376,8 @@ static inline void take_frame(struct frames *frames, struct source *source)
 
 /* ---- The wire ---- */
 
-/* Writes all, and reads what comes meanwhile or (reads: false) leaves it. False: the other side is gone, or
- * does not take it. */
+/* Writes everything, and reads the answers meanwhile or (reads: false) does not. Returns false if the other
+ * side has closed or does not read. */
 static inline bool exchange(int fd, const uint8_t *bytes, size_t size, bool reads)
 {
 	static uint8_t room[1 << 16];
@@ -402,7 +402,7 @@ static inline bool exchange(int fd, const uint8_t *bytes, size_t size, bool read
 	return true;
 }
 
-/* Until the other side has closed. */
+/* Reads until the other side has closed. */
 static inline void read_to_end(int fd)
 {
 	static uint8_t room[1 << 16];

@@ -1,5 +1,5 @@
-/* What every import must tell the log: a snapshot first, then revisions that grow. Begins a target's own
- * struct, which is the sink's argument. */
+/* Checks the output of an import: a snapshot first, then increasing revisions. It is the first member of a
+ * target's own struct, which is the sink's argument. */
 #ifndef LOG_CHECK_H
 #define LOG_CHECK_H
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # Usage: build-peers.sh SOURCE-DIR OUTPUT [PACKAGE]
-# Builds the Go program in SOURCE-DIR (or in the folder PACKAGE of that module) into OUTPUT, unless OUTPUT was built from exactly these
-# sources. A file "ldflags" there holds flags for the linker. Programs that were built once are kept in $VEDETTE_PEERS_CACHE (default:
-# vedette/peers in the user's cache folder), so that a new clone does not build them again. Exit 77 with the reason when the program cannot
-# be built here (no Go, or no way to fetch the modules).
+# Builds the Go program in SOURCE-DIR (or in the folder PACKAGE of that module) into OUTPUT, unless OUTPUT was
+# built from exactly these sources. A file "ldflags" there has flags for the linker. Built programs are kept
+# in $VEDETTE_PEERS_CACHE (default: vedette/peers in the user's cache folder), so that a new clone does not
+# build them again. Exit 77 with the reason if the program cannot be built here (no Go, or the modules cannot
+# be fetched).
 set -eu
 
 source=$1
@@ -19,7 +20,7 @@ name=$(realpath "$source/$package")
 name=$(basename "$name")-$(uname -m)
 export GOTOOLCHAIN="${GOTOOLCHAIN:-auto}" GOFLAGS="${GOFLAGS:-} -buildvcs=false"
 (
-	flock 9		# several tests may want it at once
+	flock 9		# several tests may build it at once
 	if [ -x "$output" ] && [ "$(cat "$output.hash" 2>/dev/null)" = "$hash" ]; then
 		exit 0
 	fi
@@ -40,7 +41,7 @@ export GOTOOLCHAIN="${GOTOOLCHAIN:-auto}" GOFLAGS="${GOFLAGS:-} -buildvcs=false"
 		exit 1
 	fi
 	echo "$hash" >"$output.hash"
-	# One of each program is kept. Failing to keep it is no failure: it is built again next time.
+	# One version of each program is kept. An error here is ignored: the program is built again next time.
 	if mkdir -p "$cache" 2>/dev/null && cp "$output" "$cache/.$name.$$" 2>/dev/null; then
 		rm -f "$cache/$name"-*
 		mv "$cache/.$name.$$" "$cache/$name-$hash"

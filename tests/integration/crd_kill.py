@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Usage: crd_kill.py VEDETTE
-Kills `vedette serve --data-dir` in the middle of creating and deleting CustomResourceDefinitions with objects, again and again. After each
-restart what was acknowledged must be there: every definition is served or on its way out, and in the end all go with their objects."""
+Kills `vedette serve --data-dir` repeatedly while CustomResourceDefinitions with objects are created and
+deleted. After each restart every acknowledged definition must be served or being deleted; in the end all are
+deleted with their objects."""
 import http.client
 import json
 import os
@@ -31,7 +32,7 @@ class Server:
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def ask(self, method, path, body=None):
-        """The code and the answer; (0, None): the server is gone."""
+        """Returns code and body; (0, None): the server is gone."""
         connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_S)
         try:
             connection.request(method, path, None if body is None else json.dumps(body),
@@ -44,7 +45,7 @@ class Server:
             connection.close()
 
     def await_change(self, path, revision):
-        """The next change of a list behind a revision. False: none came."""
+        """Waits for the next change of a list after a revision. Returns False if none arrived."""
         connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_S)
         try:
             connection.request('GET', f'{path}?watch=true&resourceVersion={revision}')
@@ -71,7 +72,7 @@ def objects_path(i):
 
 
 class Counter:
-    """Answers that came."""
+    """Records the answers that arrived."""
 
     def __init__(self):
         self.count = 0
@@ -117,7 +118,7 @@ def condition(item, kind):
 
 
 def until(what, server, check):
-    """What becomes of the definitions: looks again when one of them has changed."""
+    """Waits for definitions to settle; checks again when one of them has changed."""
     while True:
         _, answer = server.ask('GET', CRDS)
         if check(answer['items']):
@@ -127,14 +128,14 @@ def until(what, server, check):
 
 
 def check_served(server, item, when):
-    """By all loops: connections are handed out in turn."""
+    """Checks all loops: connections are distributed in turn."""
     for _ in range(2 * os.cpu_count()):
         if server.ask('GET', objects_path(int(item['spec']['names']['plural'][4:-1])))[0] != 200:
             raise SystemExit(f"{item['metadata']['name']} is not served {when}")
 
 
 def all_settled(server, items):
-    """What is not on its way out is Established, and then it is served."""
+    """Every definition that is not being deleted is Established, and an established one is served."""
     for item in items:
         if 'deletionTimestamp' in item['metadata'] or condition(item, 'Established') != 'True':
             return False
@@ -151,7 +152,7 @@ def main():
         dice = random.Random(seed)
         for turn in range(ROUNDS):
             server = Server(program, directory)
-            for item in server.ask('GET', CRDS)[1]['items']:  # served before it says that it is ready
+            for item in server.ask('GET', CRDS)[1]['items']:  # served before the server reports ready
                 if 'deletionTimestamp' not in item['metadata']:
                     check_served(server, item, f'after the restart, in turn {turn}')
             answers = Counter()
@@ -167,7 +168,7 @@ def main():
         for item in server.ask('GET', CRDS)[1]['items']:
             server.ask('DELETE', f"{CRDS}/{item['metadata']['name']}")
         until('definitions go', server, lambda items: not items)
-        for i in range(KINDS):  # nothing was left behind
+        for i in range(KINDS):  # nothing is left
             server.ask('POST', CRDS, definition(i))
         until('definitions come back', server, lambda items: len(items) == KINDS and all_settled(server, items))
         for i in range(KINDS):

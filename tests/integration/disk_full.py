@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Usage: disk_full.py VEDETTE [CASE...]
-Servers and recorders on a small disk that is really full (cases: serve, etcd, leases, history, record; default all): what is killed there starts again, deletes and compaction go on,
-writes come back by themselves, and a recording goes on where it ended. Runs itself in a mount namespace (root) or a user namespace."""
+Servers and recorders on a small disk that is really full (cases: serve, etcd, leases, history, record;
+default all). A process that is killed there starts again, deletes and compaction work, writes work again by
+themselves, and a recording continues where it ended. Runs itself in a mount namespace (root) or a user
+namespace."""
 import atexit
 import http.client
 import json
@@ -22,11 +24,11 @@ MAPS = '/api/v1/namespaces/default/configmaps'
 
 
 class Program:
-    """A server that says where it listens, in a line that says `ready`."""
+    """A server that prints its address in a line with `ready`."""
 
     def __init__(self, *arguments):
         self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
-        atexit.register(self.process.kill)  # a case that fails leaves nobody behind
+        atexit.register(self.process.kill)  # a failing case leaves no process
         self.address = None
         said = ''
         for line in self.process.stderr:
@@ -69,15 +71,19 @@ def expect(what, is_so):
 
 
 def fill(server, first, message):
-    """Creates objects until the disk is full. Returns their names."""
+    """Creates objects until the disk is full. Returns their names. After an earlier turn the compaction may give its room
+    back piece by piece: a refusal before 50 objects is no end."""
     names = []
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         name = f'map-{first + len(names)}'
         code, answer = server.create(name)
         if code == 507:
             expect(f'which one is full? {answer["message"]}', message in answer['message'])
-            expect(f'only {len(names)} objects fit', len(names) >= 50)
-            return names
+            if len(names) >= 50:
+                return names
+            expect(f'only {len(names)} objects fit', time.monotonic() < deadline)
+            continue
         expect(f'create: {code} {answer}', code == 201)
         names.append(name)
 
@@ -101,7 +107,7 @@ def wait_for_creates(server, prefix):
 
 
 def serve(program, directory):
-    """`serve --etcd-listen`. The history is small: compaction takes away what was deleted."""
+    """`serve --etcd-listen`. The history is small, so compaction removes deleted objects."""
     def start():
         return Program(program, 'serve', '--data-dir', directory + '/data', '--listen', '127.0.0.1:0', '--etcd-listen', '127.0.0.1:0', '--history-bytes', '64KiB')
 
@@ -123,7 +129,8 @@ def serve(program, directory):
 
 
 def etcd(program, directory):
-    """`vedette etcd`, and `serve --etcd` as its client. etcd's compaction by revisions takes away what was deleted."""
+    """`vedette etcd`, and `serve --etcd` as its client. etcd's compaction by revisions removes deleted
+    objects."""
     def start(listen):
         return Program(program, 'etcd', '--data-dir', directory + '/data', '--listen', listen, '--http-listen', http_listen, '--quota-backend-bytes', '-1',
                        '--auto-compaction-mode', 'revision', '--auto-compaction-retention', '1', '--auto-compaction-interval', '1s')
@@ -140,7 +147,7 @@ def etcd(program, directory):
         store.end(signal.SIGKILL)
         store = start(store.address)
         for name in names:
-            # The client finds out by itself that its server is back.
+            # The client reconnects by itself.
             while (code := server.request('DELETE', f'{MAPS}/{name}')[0]) not in (200, 404):
                 expect(f'delete: {code}', code in (500, 503, 504))
         empty_rest(directory)
@@ -152,7 +159,8 @@ def etcd(program, directory):
 
 
 class Leases:
-    """A client of `vedette etcd`. Its leases: KEPT is kept alive, REVOKED is revoked, SHORT expires; each has its keys."""
+    """A client of `vedette etcd`. Of its leases KEPT is kept alive, REVOKED is revoked, SHORT expires; each
+    has keys."""
     KEPT, REVOKED, SHORT = 1, 2, 3
     KEYS, LONG_S, SHORT_S = 50, 36000, 5
 
@@ -161,7 +169,7 @@ class Leases:
         self.client = Client((host, int(port)))
 
     def call(self, path, message):
-        """The fields of the answer; None: the call failed."""
+        """Returns the fields of the answer; None: the call failed."""
         frame = self.client.call(path, message)
         return fields(frame[5:]) if frame else None
 
@@ -194,7 +202,8 @@ class Leases:
 
 
 def leases(program, directory):
-    """Leases of `vedette etcd`: on a full disk they are kept alive, revoked and expire, and only new ones are refused; kill -9 loses nothing of that."""
+    """Leases of `vedette etcd` on a full disk are kept alive, revoked, and expire; only new ones are refused.
+    kill -9 changes nothing about that."""
     def start(listen):
         server = Program(program, 'etcd', '--data-dir', directory + '/data', '--listen', listen, '--quota-backend-bytes', '-1')
         return server, Leases(server)
@@ -211,13 +220,13 @@ def leases(program, directory):
         count = 0
         for size in (30000, 3000, 300):
             while client.put(b'fill/%d' % count, size) is not None:
-                client.keep(client.SHORT)  # so that it expires when the disk is full
+                client.keep(client.SHORT)  # so that it expires while the disk is full
                 count += 1
         expect(f'only {count} keys fit', count >= 50)
         fill_rest(directory)
         before = refused('LeaseGrant')
         granted = 0
-        # What is left of the last file of the journal.
+        # Use up the rest of the last journal file.
         while client.grant(1000 + granted, client.LONG_S) is not None:
             granted += 1
         expect('the refusal of a lease does not say why', refused('LeaseGrant') == before + 1)
@@ -259,7 +268,8 @@ def free_port():
 
 
 def history(program, directory):
-    """The local history of `serve --etcd --data-dir`: nobody waits for it, and it goes on when there is room."""
+    """The local history of `serve --etcd --data-dir` delays no request, and recording continues when there is
+    room."""
     store = Program(program, 'etcd', '--memory', '--listen', '127.0.0.1:0')
 
     def start():
@@ -273,7 +283,7 @@ def history(program, directory):
             code, answer = server.create(f'map-{number}')
             expect(f'create: {code} {answer}', code == 201)
             number += 1
-        # Killed, and started where there is still no room.
+        # Kill the server and start it again while there is still no room.
         server.end(signal.SIGKILL)
         server = start()
         code, answer = server.create(f'map-{number}')
@@ -287,7 +297,7 @@ def history(program, directory):
         expect('the history was dropped', server.metric('vedette_local_history_drops_total') == 0)
         print(f'history: {number} objects')
     expect('the server did not end well', server.end(signal.SIGTERM) == 0)
-    # The restart can tell everything since the beginning.
+    # After the restart the history reaches back to the beginning.
     server = start()
     expect('the history was lost', server.metric('vedette_local_history_newest_revision') >= last)
     expect('the server did not end well', server.end(signal.SIGTERM) == 0)
@@ -295,7 +305,7 @@ def history(program, directory):
 
 
 def record(program, directory):
-    """A recording ends with the path in its message, and goes on without a gap."""
+    """A recording ends with a message that has the path, and continues without a gap."""
     for name in ('log.ndjson', 'log.ndjson.zst'):
         subprocess.run(['mount', '-o', 'remount,size=4m', directory], check=True)
         server = Program(program, 'serve', '--memory', '--listen', '127.0.0.1:0')
@@ -306,7 +316,7 @@ def record(program, directory):
         recorder = subprocess.Popen([*command, '--resume'], stderr=subprocess.PIPE, text=True)
         fill_rest(directory, 1 << 20)
         for number in range(60):
-            # Nothing that a compressor makes small.
+            # Data that does not compress.
             code, answer = server.ask('POST', MAPS, {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': f'map-{number}'}, 'data': {'a': os.urandom(20000).hex()}})
             expect(f'create: {code} {answer}', code == 201)
         last = int(answer['metadata']['resourceVersion'])

@@ -1,4 +1,4 @@
-#undef _FILE_OFFSET_BITS /* the names of the calls are defined here */
+#undef _FILE_OFFSET_BITS /* the calls are defined here under their plain names */
 #include "disk_trace.h"
 #include "temp_folder.h"
 
@@ -65,7 +65,7 @@ static void opened(int fd, const char *path, int flags)
 	named = find_name(trace.names, trace.name_count, base);
 	if (named == NULL) {
 		if (!(flags & O_CREAT))
-			return; /* the directory above */
+			return; /* the parent directory */
 		assert_true(trace.name_count < FILES_MAX);
 		named = &trace.names[trace.name_count++];
 		snprintf(named->name, sizeof named->name, "%s", base);
@@ -76,7 +76,7 @@ static void opened(int fd, const char *path, int flags)
 	trace.fd_file[fd] = named->file;
 }
 
-/* All changes and their records happen under one lock: the order of the record is the order on the disk. */
+/* A change and its record are made under one lock, so the order of the record is the order on the disk. */
 #define RECORDED(call, record)                                                                               \
 	do {                                                                                                 \
 		pthread_mutex_lock(&trace.lock);                                                             \
@@ -87,7 +87,7 @@ static void opened(int fd, const char *path, int flags)
 		pthread_mutex_unlock(&trace.lock);                                                           \
 	} while (false)
 
-#pragma GCC visibility push(default) /* LMDB's calls come here too */
+#pragma GCC visibility push(default) /* LMDB's calls use these definitions, too */
 
 int open(const char *path, int flags, ...)
 {
@@ -284,7 +284,7 @@ void trace_free(void)
 
 /* ---- Layouts ---- */
 
-/* A file as it may be on the disk, and what has not been synced. */
+/* A possible state of a file on the disk, and its unsynced operations. */
 struct image {
 	char   *bytes;
 	int64_t size;
@@ -316,7 +316,7 @@ static void apply(struct image *image, const struct op *op)
 		put_bytes(image, op->offset, op->data, op->size);
 }
 
-/* mode 0: everything that is not synced is lost; 1: all is there; else as chance has it. */
+/* mode 0: all unsynced data is lost; 1: all is kept; otherwise random. */
 static bool is_kept(struct vdi_rand *rand, unsigned mode)
 {
 	return mode == 1 || (mode > 1 && vdi_rand_once_in(rand, 2));
@@ -409,7 +409,7 @@ void lay_out(const char *dir, size_t end, struct vdi_rand *rand)
 
 /* ---- Damage ---- */
 
-/* Changes one sector, or the length, of the file as it is. */
+/* Changes one sector, or the length, of the present file. */
 static void damage(struct image *image, struct vdi_rand *rand)
 {
 	int64_t at = (int64_t) vdi_rand_below(rand, (uint64_t) image->size / SECTOR) * SECTOR;

@@ -1,11 +1,11 @@
-/* Records what a program does to the files of one folder, and lays out disks as a power cut or damage could
- * have left them.
+/* Records the changes of a program to the files of one folder, and lays out disks as a power cut or damage
+ * could have left them.
  *
  * disk_trace.c defines the calls by which lib/env/disk.c, LMDB and the writer of event logs change files, so
- * a program that links it is recorded. A write belongs to its file until the file is synced, a name to the
- * folder until that is synced. A layout takes a moment, and from what was not synced then, for each file:
- * writes in order, each kept, lost, or kept in part (512-byte sectors); for names: each change kept or lost.
- * Sizes count as writes.
+ * a program that links it is recorded. A write is pending until its file is synced, a name until its folder
+ * is synced. A layout chooses a moment, and then, from the pending operations of each file: writes in order,
+ * each kept, lost, or kept in part (512-byte sectors); of names: each change kept or lost. Changes of a size
+ * count as writes.
  *
  * For one test program at a time; calls may come from any thread.
  */
@@ -53,23 +53,23 @@ extern struct disk_trace {
 	size_t		name_count;
 } trace;
 
-/* Records what happens to files of dir from now on, in place of what was recorded before. */
+/* Records the changes to the files of dir from now on; drops the previous record. */
 void trace_begin(const char *dir);
 void trace_end(void);
-/* Adds what the test knows, an OP_ACK, while it is recorded. */
+/* Adds an OP_ACK of the test to the record. */
 void trace_ack(struct op op);
 /* Frees the record. */
 void trace_free(void);
 
-/* Makes dir as it may be after a cut before operation `end`. */
+/* Makes dir a possible state after a cut before operation `end`. */
 void lay_out(const char *dir, size_t end, struct vdi_rand *rand);
-/* Makes dir a copy of the recorded folder as it is now, with one sector or the length of one file changed. */
+/* Makes dir a copy of the present recorded folder, with one sector or the length of one file changed. */
 void lay_out_changed(const char *dir, struct vdi_rand *rand);
 
-/* The two ends of a test program's main. [LAYOUTS [FIRST-SEED]], each as it was where it is not given; makes
- * top, a template of mkdtemp. False: that failed. */
+/* Begin of a test program's main. Parses [LAYOUTS [FIRST-SEED]], which keep their values if absent; makes
+ * top, a template of mkdtemp. Returns false if that failed. */
 bool trace_arguments(int argc, char **argv, uint64_t *layouts, uint64_t *first_seed, char *top);
-/* Frees the record, removes top, and returns failed. */
+/* End of main: frees the record, removes top, and returns failed. */
 int trace_end_tests(int failed, const char *top);
 
 #endif

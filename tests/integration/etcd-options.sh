@@ -1,6 +1,7 @@
 #!/bin/bash
 # Usage: etcd-options.sh VEDETTE, under with-etcd.sh --tls
-# What `vedette --etcd` says when it is told wrong, in one line that names endpoint and cause; and that it works when it is told right: TLS, user and password.
+# `vedette --etcd` with wrong options: one line names the endpoint and the cause. With correct ones (TLS, user
+# and password) it works.
 set -u
 
 vedette=$1
@@ -8,7 +9,8 @@ scratch=$(mktemp -d)
 other=
 trap 'kill -9 $other 2>/dev/null; rm -rf "$scratch"' EXIT
 failures=0
-# refuses WHAT STATUS PATTERN OPTION...: each command that can be told of an etcd ends with that status and one line like that
+# refuses WHAT STATUS PATTERN OPTION...: each command with etcd options exits with STATUS and prints a line
+# that matches PATTERN
 refuses() {
 	local what=$1 wanted=$2 pattern=$3 command
 	shift 3
@@ -17,11 +19,11 @@ refuses() {
 		refuses_one "$what" "$wanted" "$pattern" $command "$@"
 	done
 }
-# The same for one command. --memory and --data-dir are the server's alone.
+# The same for one command. Only the server has --memory and --data-dir.
 refuses_one() {
 	local what=$1 wanted=$2 pattern=$3 status patience
 	shift 3
-	# On a busy machine two seconds may not be enough to find the cause.
+	# On a busy machine two seconds may be too short to find the cause.
 	for patience in 2s 60s; do
 		status=0
 		timeout 300 "$vedette" "$@" --etcd-timeout $patience >"$scratch/out" 2>&1 || status=$?
@@ -64,7 +66,7 @@ refuses "an empty password file" 2 '/dev/null: it is empty' --etcd "$url" "${tls
 refuses "no certificate in the file" 2 "CA file \"$ETCD_KEY\" cannot be used: no certificate can be read" --etcd "$url" --etcd-cacert "$ETCD_KEY" \
 	--etcd-cert "$ETCD_CERT" --etcd-key "$ETCD_KEY"
 
-# A server that is no etcd.
+# A server that is not etcd.
 "$vedette" serve --memory --listen 127.0.0.1:0 2>"$scratch/other" &
 other=$!
 until grep -q '^vedette: ready' "$scratch/other"; do kill -0 $other || exit 1; done
@@ -74,7 +76,7 @@ refuses "TLS to plain text" 1 "${web/http/https}: the server does not speak TLS"
 
 works "TLS" "$vedette" get --etcd "$url" "${tls[@]}" namespaces
 
-# Users. The certificate's name is root's, so etcd's own tool needs no password.
+# Users. The certificate names root, so etcd's own tool needs no password.
 etcdctl() { "$ETCDCTL" --endpoints "$url" --cacert "$ETCD_CACERT" --cert "$ETCD_CERT" --key "$ETCD_KEY" "$@"; }
 works "user" etcdctl user add reader:secret
 works "root" etcdctl user add root:rootsecret
@@ -87,7 +89,8 @@ works "a user without a role" etcdctl user add nobody:x
 for command in get watch; do
 	refuses_one "a user without a role" 1 "$url: etcdserver: permission denied" $command namespaces --etcd "$url" "${tls[@]}" --etcd-user nobody:x
 done
-# A server waits: the rights may be given. One line says who may not what, and it is not said again and again.
+# A server waits, because the permission may be granted later. One line names user and permission, and is not
+# repeated.
 "$vedette" serve --etcd "$url" "${tls[@]}" --etcd-user nobody:x --etcd-prefix /some/where --listen 127.0.0.1:0 2>"$scratch/waits" &
 waits=$!
 until grep -q 'permission denied' "$scratch/waits"; do kill -0 $waits || { cat "$scratch/waits" >&2; exit 1; }; done

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Usage: etcd_calls_own.sh VEDETTE TEST-PROGRAM [OPTION...]
-# The etcd client against our own etcd: `vedette etcd --memory`, with the test that runs over real ones. The options are the server's.
+# The etcd client with our own etcd server, `vedette etcd --memory`: the same test program as with a real
+# etcd. The options are those of the server.
 set -eu
 
 vedette=$1

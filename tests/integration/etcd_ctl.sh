@@ -1,6 +1,6 @@
 #!/bin/bash
 # Usage: etcd_ctl.sh VEDETTE, under with-etcd.sh (for etcdctl)
-# Every command of etcdctl 3.7 against vedette etcd, and what it prints.
+# Every command of etcdctl 3.7 with vedette etcd, and its output.
 # rules: E-630, E-631
 set -eu
 vedette=$1
@@ -47,14 +47,14 @@ stop() {
 unset ETCDCTL_API
 ctl() { timeout 120 "$ETCDCTL" --endpoints "$endpoint" "$@" 2>&1; }
 lines() { tr '\n' ' ' | sed 's/ *$//'; }
-# until_shown FILE WORDS: waits, and goes on without them after two minutes.
+# until_shown FILE WORDS: waits for WORDS, at most two minutes.
 until_shown() {
 	for _ in $(seq 2400); do
 		[[ "$(lines <"$1")" == *"$2"* ]] && return
 		sleep 0.05
 	done
 }
-# watched WORDS ARGUMENT...: what an etcdctl that does not end by itself has printed when WORDS are among it.
+# watched WORDS ARGUMENT...: runs an etcdctl that does not end by itself, until its output contains WORDS.
 watched() {
 	local words=$1 client
 	shift
@@ -66,7 +66,7 @@ watched() {
 	lines <"$dir/watched"
 }
 current_revision() { ctl get a -w json | sed 's/.*"revision":\([0-9]*\).*/\1/'; }
-# Prints the last line that is no log record of the client.
+# Prints the last line that is not a log record of the client.
 refused() { ! out=$(ctl "$@") && echo "$out" | grep -v '^{' | tail -n 1; }
 
 start
@@ -106,7 +106,7 @@ client=$!
 exec 7>"$dir/commands"
 echo "watch a --rev 2" >&7
 until_shown "$dir/interactive" "PUT a 1"
-for _ in $(seq 100); do # it is not answered before the watch has caught up
+for _ in $(seq 100); do # not answered before the watch has caught up
 	grep -q "progress notify: " "$dir/interactive" && break
 	echo "progress" >&7
 	sleep 0.2
@@ -156,7 +156,7 @@ same "only GET" 405 "$(curl -s -o /dev/null -w '%{http_code}' -X POST "http://$h
 holds "metrics" "etcd_server_has_leader 1" "$(curl -s "http://$http/metrics")"
 holds "metrics" "etcd_mvcc_put_total" "$(curl -s "http://$http/metrics")"
 
-# A snapshot, and what is restored from it.
+# A snapshot, and its restore.
 hash=$(ctl endpoint hashkv | sed 's/^[^,]*//')
 everything=$(ctl get "" --prefix)
 holds "snapshot save" "Snapshot saved" "$(ctl snapshot save "$dir/snapshot.db")"
@@ -220,7 +220,7 @@ holds "alarms survive" "alarm:NOSPACE" "$(ctl alarm list)"
 holds "alarm disarm" "alarm:NOSPACE" "$(ctl alarm disarm)"
 same "after disarm" OK "$(ctl put more 1)"
 stop
-# Mutual TLS: who shows no certificate of ours is not heard; its common name is a user.
+# Mutual TLS: a client needs a certificate of our CA; its common name is a user.
 if command -v openssl >/dev/null; then
 	(
 		cd "$dir"
@@ -251,7 +251,8 @@ if command -v openssl >/dev/null; then
 	holds "advertised" "https://127.0.0.1:" "$(as root member list)"
 	stop
 
-	# The etcd port of serve, with the same certificates; users are kept, so the second time they open it.
+	# The etcd port of serve, with the same certificates. Users are kept, so the second start opens it
+	# with them.
 	tls=(--etcd-listen-cert-file "$dir/server.crt" --etcd-listen-key-file "$dir/server.key")
 	mutual=("${tls[@]}" --etcd-listen-trusted-ca-file "$dir/ca.crt" --etcd-listen-client-cert-auth)
 	start_serve https://0.0.0.0:0 "${mutual[@]}"
@@ -289,7 +290,7 @@ start_serve 0.0.0.0:0 --insecure-no-auth
 endpoint="127.0.0.1:${endpoint##*:}"
 same "serve: open because that was said" OK "$(ctl put a 1)"
 stop
-# The snapshot of a real etcd: keys with their history, a compaction, leases, users and roles.
+# A snapshot of a real etcd: keys with their history, a compaction, leases, users and roles.
 real() { timeout 120 "$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" "$@" 2>&1; }
 for i in 1 2 3; do for key in a b c/1 c/2; do real put "$key" "$i" >/dev/null; done; done
 real del c/1 >/dev/null
@@ -324,7 +325,7 @@ stop
 status=0
 "$vedette" etcd --memory --listen 0.0.0.0:0 2>"$dir/err" || status=$?
 same "an open port on all addresses is refused" 2 "$status"
-# As etcd's own command line names the port of health and metrics.
+# etcd's name of the option for the port of health and metrics.
 "$vedette" etcd --memory --listen-client-urls http://127.0.0.1:0 --listen-metrics-urls http://127.0.0.1:0 2>"$dir/err" &
 server=$!
 wait_ready

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Usage: etcd_diff.sh VEDETTE, under with-etcd.sh
-# The same operations to a real etcd and to vedette etcd, every field of every answer compared. VEDETTE_TEST_SIZE=long: many more, with a seed of the day.
+# Sends the same operations to a real etcd and to vedette etcd, and compares every field of every answer.
+# VEDETTE_TEST_SIZE=long: many more operations, with the date as seed.
 set -eu
 case "${VEDETTE_TEST_SIZE:-small}" in
 long) size="--operations 20000 --seed $(date +%Y%m%d)" ;;

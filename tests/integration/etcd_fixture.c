@@ -1,4 +1,3 @@
-/* See etcd_fixture.h. */
 #include "etcd_fixture.h"
 
 #include <stdarg.h>
@@ -162,7 +161,7 @@ void watcher_expect_progress(struct watcher *watcher, vd_rev revision)
 void watcher_expect_end(struct watcher *watcher, vd_status status)
 {
 	assert_status(watcher_next(watcher), status);
-	assert_status(watcher_next(watcher), status); /* and for ever after */
+	assert_status(watcher_next(watcher), status); /* repeated by every later call */
 }
 
 static void range_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Usage: etcd_flags.sh VEDETTE, under with-etcd.sh (for etcd and etcdctl)
-# The command line, environment and configuration file of an etcd start vedette etcd: every option of `etcd --help`, kubeadm's static pod with its probes, unix sockets, TLS options.
+# Command line, environment and configuration file of an etcd also start vedette etcd: every option of `etcd
+# --help`, kubeadm's static pod with its probes, unix sockets, TLS options.
 set -u
 
 vedette=$(realpath "$1") # some servers start in another folder
@@ -32,7 +33,7 @@ stop() {
 	kill -TERM $server
 	wait $server || wrong "it did not end well"
 }
-# ready KIND N: the N-th address of that kind in the line that says ready
+# ready KIND N: the N-th address of that kind in the ready line
 ready() { grep -o " $1 [^ ]*" <(grep '^vedette: ready' "$dir/err") | sed -n "$2s/^ $1 //p"; }
 # refuses WORDS ARGUMENT...
 refuses() {
@@ -55,9 +56,9 @@ while read -r name value; do
 	case $name in
 	data-dir) value=x ;; # '${name}.etcd'
 	max-concurrent-streams) value=4294967295 ;; # 'math.MaxUint32'
-	config-file) continue ;; # then nothing else counts
+	config-file) continue ;; # no other option counts then
 	cert-file | key-file | trusted-ca-file | client-cert-file | client-key-file | client-crl-file | client-cert-allowed-hostname | cipher-suites) value= ;;
-	memory-mlock | enable-grpc-gateway) value=true ;; # of these the help does not show it
+	memory-mlock | enable-grpc-gateway) value=true ;; # the help does not show that these are booleans
 	bootstrap-defrag-threshold-megabytes | compaction-sleep-interval | downgrade-check-time | snapshot-catchup-entries) value=10 ;;
 	esac
 	words+=("--$name=$value")
@@ -67,7 +68,7 @@ timeout 60 "$vedette" etcd "${words[@]}" --help >"$dir/out" 2>&1 || wrong "optio
 timeout 60 env "${variables[@]}" "$vedette" etcd --help >"$dir/out" 2>&1 || wrong "variables: $(head -1 "$dir/out")"
 timeout 60 "$vedette" etcd "${words[@]}" --listen ftp://x >"$dir/out" 2>&1
 grep -q "the scheme must be" "$dir/out" || wrong "options with a meaning: $(grep -v warning "$dir/out")"
-# A word that is no option stays one.
+# A word that is not an option is refused.
 refuses "unknown option --no-such-option" --no-such-option
 refuses "must be true or false" --client-cert-auth=perhaps
 refuses "names several members" --initial-cluster a=http://127.0.0.1:1,b=http://127.0.0.1:2
@@ -101,7 +102,7 @@ for n in 1 2; do same "a put over TLS" OK "$(ctl --endpoints "https://$(ready et
 holds "peer URLs" "node, https://127.0.0.2:2380, https://127.0.0.2:2379" "$(ctl --endpoints "https://$(ready etcd 1)" "${tls[@]}" member list)"
 stop
 
-# ---- Sockets: unix is plain, unixs is TLS, whatever certificates there are ----
+# ---- Sockets: unix is plain, unixs is TLS, with any certificates ----
 
 server_tls=(--cert-file "$pki/server.crt" --key-file "$pki/server.key" --trusted-ca-file "$pki/ca.crt")
 cd "$dir" || exit 1
@@ -109,7 +110,7 @@ start --memory "${server_tls[@]}" --client-cert-auth --listen-client-urls "unix:
 	--listen-metrics-urls https://127.0.0.1:0
 same "unix" OK "$(ctl --endpoints "unix://plain.sock:1" put a 1)"
 same "http beside certificates" OK "$(ctl --endpoints "http://$(ready etcd 2)" put a 1)"
-# etcdctl takes the path for the name that the certificate must be for.
+# etcdctl verifies the certificate against the path of the socket.
 same "unixs" OK "$(ctl --endpoints "unixs://tls.sock:1" "${tls[@]}" --insecure-skip-tls-verify put a 1)"
 holds "unixs without a certificate" Error "$(timeout 20 "$ETCDCTL" --command-timeout=3s --dial-timeout=3s --endpoints "unixs://tls.sock:1" --insecure-transport=false \
 	--insecure-skip-tls-verify get a 2>&1)"
@@ -122,7 +123,7 @@ refuses "the scheme must be" --listen-metrics-urls ftp://127.0.0.1:1
 
 # ---- TLS ----
 
-# shakes OPTION...: openssl agrees with the server on TLS
+# shakes OPTION...: openssl completes a TLS handshake with the server
 shakes() { openssl s_client -connect "$(ready etcd 1)" -alpn h2 -cert "$pki/client.crt" -key "$pki/client.key" "$@" </dev/null 2>&1 | grep -q "Cipher is [A-Z]" && echo yes; }
 start --memory "${server_tls[@]}" --listen-client-urls https://127.0.0.1:0 --tls-min-version=TLS1.3
 same "TLS 1.3" yes "$(shakes -tls1_3)"

@@ -1,4 +1,4 @@
-"""The messages of etcd's API by hand, and a client for them that needs nothing but a socket."""
+"""The messages of etcd's API, encoded by hand, and a client for them that needs only a socket."""
 import socket
 import struct
 
@@ -46,7 +46,7 @@ def txn_of(success=(), failure=(), compares=()):
 
 
 def fields(data):
-    """Of an answer: the last value of each field."""
+    """Returns the last value of each field of a message."""
     at, found = 0, {}
 
     def take():
@@ -77,7 +77,7 @@ def literal(name_index, name, value):
 
 
 class Client:
-    """One connection, one call at a time; what is sent must fit into the windows that a server opens at first."""
+    """One connection, one call at a time; a request must fit into the initial windows of the server."""
 
     def __init__(self, address):
         self.socket = socket.create_connection(address, PATIENCE_S)
@@ -116,7 +116,7 @@ class Client:
         return whole[:size]
 
     def next(self):
-        """Bytes of data of the current stream, and whether it has ended."""
+        """Returns the data of the current stream, and whether it has ended."""
         while True:
             head = self.take(9)
             size, kind, flags = struct.unpack('>I', b'\0' + head[:3])[0], head[3], head[4]
@@ -131,7 +131,7 @@ class Client:
                 return payload if kind == 0 else b'', bool(flags & 1)
 
     def call(self, path, message=b''):
-        """The frames of the answers; empty: it failed."""
+        """Returns the frames of the answer; empty: the call failed."""
         self.begin(path, [message])
         parts, is_over = [], False
         while not is_over:
@@ -140,5 +140,5 @@ class Client:
         return b''.join(parts)
 
     def ask(self, path, message=b''):
-        """How many bytes were answered; 0: it failed."""
+        """Returns the number of bytes of the answer; 0: the call failed."""
         return len(self.call(path, message))

@@ -1,10 +1,14 @@
 #!/bin/bash
-# Usage: etcd_kube.sh VEDETTE KUBE_APISERVER
-# A real kube-apiserver on `vedette etcd`: starts, serves kubectl (kinds, a CRD, leases, watches), survives a restart of either and finds everything again.
-# What it asks of an etcd: rules: E-601, E-602, E-609, E-611, E-612, E-613, E-614, E-618
+# Usage: etcd_kube.sh VEDETTE KUBE_APISERVER [OPTION...]
+# OPTION: further options of `vedette etcd`.
+# A real kube-apiserver on `vedette etcd` starts, serves kubectl (kinds, a CRD, leases, watches), survives a
+# restart of either, and finds everything again.
+# Its requirements for an etcd: rules: E-601, E-602, E-609, E-611, E-612, E-613, E-614, E-618
 set -eu
 vedette=$1
 kube=$2
+shift 2
+options=("$@")
 for program in "$kube" kubectl openssl python3; do
 	command -v "$program" >/dev/null || {
 		echo "skipped: there is no $program (docs/HACKING.md says how a kube-apiserver is built)" >&2
@@ -13,7 +17,7 @@ for program in "$kube" kubectl openssl python3; do
 done
 dir=$(mktemp -d)
 children=""
-# A kube-apiserver whose etcd is gone takes minutes to end by itself.
+# Without its etcd, a kube-apiserver takes minutes to end.
 cleanup() {
 	for child in $children; do kill -9 "$child" 2>/dev/null || true; done
 	wait 2>/dev/null || true
@@ -23,7 +27,7 @@ trap cleanup EXIT
 fail() { echo "$*" >&2; tail -n 15 "$dir/kube.log" "$dir/vedette.err" >&2; exit 1; }
 
 start_vedette() {
-	"$vedette" etcd --data-dir "$dir/data" --listen "127.0.0.1:${1:-0}" --http-listen 127.0.0.1:0 2>"$dir/vedette.err" &
+	"$vedette" etcd --data-dir "$dir/data" --listen "127.0.0.1:${1:-0}" --http-listen 127.0.0.1:0 "${options[@]}" 2>"$dir/vedette.err" &
 	vedette_pid=$!
 	children="$children $!"
 	for _ in $(seq 100); do grep -q ready "$dir/vedette.err" && break; sleep 0.1; done
@@ -103,7 +107,7 @@ for _ in $(seq 100); do [ "$(grep -c configmap/c "$dir/watch.out")" -ge 20 ] && 
 grep -c configmap/c "$dir/watch.out" | grep -q '^2[0-9]$' || fail "the watch saw $(grep -c configmap/c "$dir/watch.out") changes"
 echo "kinds, CRD, events, paging and watches work; vedette etcd: $(awk '/RssAnon/ { print $2 " kB RssAnon" }' /proc/$vedette_pid/status)"
 
-# The guarantees of its watches, also of what is written beside them, and a recording of them, while the store below it is killed.
+# Watch guarantees, also for concurrent writes by others, and a recording, while the store is killed.
 server="--server https://127.0.0.1:$port --insecure --token test-token"
 # shellcheck disable=SC2086
 "$vedette" verify $server --kind configmaps --kind secrets --kind events --drive --writers 2 --output json -q >"$dir/verify.out" 2>"$dir/verify.err" &
@@ -146,7 +150,7 @@ print("\n".join(sorted("%s=%d" % pair for pair in state.items())))')"
 grep -q '"/registry/example.com/horses/team/rosinante"' "$dir/log.ndjson" || fail "the custom object was not recorded"
 echo "verified and recorded: $(tail -n 1 "$dir/verify.out")"
 
-# Secrets are encrypted at rest, by either server, and each reads what the other one wrote. rule: R-145
+# Both servers encrypt secrets at rest, and each reads those of the other. rule: R-145
 k -n team create secret generic theirs --from-literal=word=hunter2 >/dev/null
 "$vedette" serve --etcd "http://$etcd" --listen 127.0.0.1:0 --encryption-provider-config "$dir/encryption.yaml" 2>"$dir/serve.err" &
 serve_pid=$!
@@ -166,7 +170,7 @@ kill -TERM $serve_pid
 wait $serve_pid || fail "vedette serve did not end well"
 echo "secrets are encrypted at rest, and shared"
 
-# and of the kube-apiserver
+# and those of the kube-apiserver
 kill -9 "$kube_pid"
 wait "$kube_pid" 2>/dev/null || true
 start_kube

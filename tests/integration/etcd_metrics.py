@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """etcd_metrics.py VEDETTE, under with-etcd.sh --flag=--metrics=extensive
 
-Every metric of a real etcd is in vedette etcd's /metrics, with the same kind, labels and buckets, or in etcd-metrics.absent with a reason; and the names that dashboards read count.
+Every metric of a real etcd is in vedette etcd's /metrics, with the same kind, labels and buckets, or in
+etcd-metrics.absent with a reason. The metrics that dashboards read change when they should.
 """
 import fnmatch
 import os
@@ -21,7 +22,7 @@ def wrong(text):
 
 
 def read(url):
-    """Families: name -> (kind, label names, bounds); and samples: line without its value -> value."""
+    """Returns families: name -> (kind, label names, bounds); and samples: line without its value -> value."""
     text = urllib.request.urlopen(url + "/metrics", timeout=60).read().decode()
     families, samples = {}, {}
     for line in text.splitlines():
@@ -113,7 +114,7 @@ for name in ("process_resident_memory_bytes", "process_virtual_memory_bytes", "p
              "os_fd_limit", "etcd_server_has_leader", "etcd_server_quota_backend_bytes", "etcd_mvcc_db_total_size_in_bytes", "etcd_mvcc_db_total_size_in_use_in_bytes"):
     if samples.get(name, 0) <= 0:
         wrong("%s is %s" % (name, samples.get(name)))
-# Each call is counted once, when it has ended.
+# Each call is counted once, at its end.
 started = sum(value for sample, value in samples.items() if sample.startswith("grpc_server_started_total"))
 handled = sum(value for sample, value in samples.items() if sample.startswith("grpc_server_handled_total"))
 if started != handled or started == 0:

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Usage: etcd_record.sh VEDETTE, under with-etcd.sh --members 3 --proxy
-# record, replay and verify over a real etcd: while it is driven its members are killed and its connections cut; the guarantees hold, and the recording, itself killed
-# in the middle, holds every revision once and replays to the same state.
+# record, replay and verify on a real etcd. While verify writes to it, members are killed and connections cut.
+# The guarantees must hold; the recording, which is also killed, must have every revision once and replay to
+# the same state.
 set -eu
 
 vedette=$1
@@ -26,7 +27,7 @@ start_recording() {
 
 configmap before 1
 start_recording
-# What follows comes after the recorded state.
+# The following changes come after the recorded state.
 until zstd -dc "$scratch/log.ndjson.zst" 2>/dev/null | grep -q snapshotEnd; do
 	kill -0 $recorder || fail "record has ended"
 done
@@ -56,7 +57,7 @@ start_recording --until "$last"
 wait $recorder || fail "record --until did not end well"
 recorder=
 
-# Each revision once, in order, none missing: etcd's own history says which there are.
+# Each revision once, in order, none missing, compared with etcd's own history.
 zstd -dc "$scratch/log.ndjson.zst" >"$scratch/log.ndjson"
 jq -r 'select(.commit) | .commit' "$scratch/log.ndjson" >"$scratch/recorded"
 sort -n -u "$scratch/recorded" | cmp -s - "$scratch/recorded" || fail "revisions are not in order, or not unique"
@@ -71,7 +72,7 @@ watcher=
 jq -r '.Events[].kv.mod_revision' "$scratch/watched" 2>/dev/null | sort -n -u | awk -v last="$last" '$1 <= last' | cmp - "$scratch/recorded" ||
 	fail "the recording lacks revisions, or has some that etcd does not know"
 
-# What watches see of it, and the state at its end.
+# The events of watches, and the final state.
 "$vedette" replay "$scratch/log.ndjson.zst" --watch configmaps >"$scratch/seen"
 wanted='before 1 ADDED
 during 1 ADDED
@@ -83,7 +84,7 @@ after 1 ADDED'
 cmp <(jq -S -c .object.data "$scratch/seen" | tail -n 1) <("$vedette" get --etcd "$ETCD_ENDPOINTS" configmap after -n default -o json | jq -S -c .data) ||
 	fail "the recorded state is not etcd's"
 
-# A log without a gap, or none.
+# Either a log without a gap, or none.
 configmap late 1
 configmap later 1
 etcdctl compact "$(revision)" >/dev/null
@@ -92,7 +93,7 @@ if "$vedette" record --etcd "$ETCD_ENDPOINTS" --output "$scratch/log.ndjson.zst"
 fi
 grep -q "was compacted before it could be recorded" "$scratch/gap.err" || fail "record does not say why it ended"
 
-# A snapshot of etcd's own is the same history as a recording from its compaction on.
+# A snapshot made by etcd has the same history as a recording from its compaction on.
 "$ETCDCTL" --endpoints "${ETCD_DIRECT_ENDPOINTS%%,*}" snapshot save "$scratch/snapshot.db" >/dev/null 2>&1 || fail "etcdctl snapshot save"
 "$vedette" record --etcd "$ETCD_ENDPOINTS" --output "$scratch/now.ndjson" --until "$(revision)" -q || fail "record of the present"
 "$vedette" record --from-snapshot "$scratch/snapshot.db" --output "$scratch/taken.ndjson" 2>"$scratch/snapshot.err" || fail "record --from-snapshot"

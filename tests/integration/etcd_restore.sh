@@ -1,7 +1,8 @@
 #!/bin/bash
 # Usage: etcd_restore.sh VEDETTE, under with-etcd.sh
-# Snapshots that etcd's own tool has restored elsewhere first, with --bump-revision and --mark-compacted; and snapshots of an etcd that was started on them. What vedette etcd
-# restores from them answers as that etcd does.
+# vedette etcd restores snapshots that etcd's own tool has restored before with --bump-revision and
+# --mark-compacted, and snapshots of an etcd that was started on those. Its answers must be those of that
+# etcd.
 # rules: E-165, E-409
 set -eu
 
@@ -12,7 +13,7 @@ server=
 trap 'kill $server 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$dir"' EXIT
 fail() { echo "$*" >&2; tail -n 5 "$dir/err" >&2; exit 1; }
 same() { [ "$2" = "$3" ] || fail "$1: wanted '$2', got '$3'"; }
-# Without its logs, which have times in them.
+# Without its logs, because they contain times.
 tool() { timeout 120 "$ETCDCTL" "$@" 2>&1 | grep -v '^{"level"'; }
 real() { tool --endpoints "$ETCD_ENDPOINTS" "$@"; }
 ctl() { tool --endpoints "$endpoint" "$@"; }
@@ -28,7 +29,8 @@ stop() {
 	kill -TERM $server
 	wait $server || fail "it did not end well"
 }
-# all COMMAND: every key with its revisions, the store's revision, and what reads and watches below it answer
+# all COMMAND: every key with its revisions, the store's revision, and the answers to reads and watches below
+# it
 all() {
 	"$1" get "" --prefix -w json | jq -c '[.header.revision, .kvs]'
 	"$1" get "" --prefix --rev 8 || true
@@ -46,7 +48,7 @@ real snapshot save "$dir/plain.db" >/dev/null
 name=$(real member list | cut -d, -f3 | tr -d ' ')
 peer=$(real member list | cut -d, -f4 | tr -d ' ')
 
-# The file that the tool makes, before any etcd has compacted what it marks.
+# The file made by the tool, before any etcd has compacted the marked revision.
 "$etcdutl" snapshot restore "$dir/plain.db" --bump-revision 1000000000 --mark-compacted --data-dir "$dir/bumped" --name "$name" --initial-cluster "$name=$peer" \
 	--initial-advertise-peer-urls "$peer" >"$dir/err" 2>&1 || fail "etcdutl"
 cp "$dir/bumped/member/snap/db" "$dir/bumped.db"
@@ -68,13 +70,13 @@ ctl snapshot save "$dir/ours.db" >/dev/null
 wanted=$(all ctl)
 stop
 
-# Our own snapshot of that.
+# Our own snapshot of that store.
 rm -rf "$dir/data"
 start --restore "$dir/ours.db"
 same "restored from our snapshot of it" "$wanted" "$(all ctl)"
 stop
 
-# A snapshot of the etcd that was started on it, with more on top.
+# A snapshot of the etcd that was started on it, after more writes.
 real del b >/dev/null
 real put b 9 >/dev/null
 real compaction "$((next + 1))" --physical >/dev/null
@@ -86,7 +88,7 @@ start --restore "$dir/after.db"
 same "restored from an etcd that was started on it" "$wanted" "$(all ctl)"
 stop
 
-# Everything deleted, and compacted to that: no record of a key is left where the etcd stands.
+# All keys deleted, and compacted to that revision: the snapshot has no record of a key.
 real del "" --prefix >/dev/null
 real compaction "$((next + 4))" --physical >/dev/null
 real snapshot save "$dir/empty.db" >/dev/null
@@ -96,7 +98,7 @@ start --restore "$dir/empty.db"
 same "restored from an etcd without a key" "$wanted" "$(all ctl)"
 stop
 
-# A recording that begins with the file: a key that was deleted below the marked revision stays deleted.
+# A recording that begins with the file: a key deleted below the marked revision stays deleted.
 "$vedette" record --from-snapshot "$dir/bumped.db" --output "$dir/log.ndjson" 2>"$dir/err" || fail "record"
 same "keys of the recording" "a b c/2 leased" "$(jq -r 'select(.key) | .key' "$dir/log.ndjson" | sort | tr '\n' ' ' | sed 's/ $//')"
 echo "restored as etcd does"

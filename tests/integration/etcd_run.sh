@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: etcd_run.sh, under with-etcd.sh --proxy
-# What the other tests over a real etcd rely on: it starts, its members can be killed, frozen and started again, and keep their data; its
-# proxies make faults.
+# The environment of the other tests with a real etcd: it starts, its members can be killed, frozen and
+# started again and keep their data, and its proxies inject faults.
 set -eu
 
 etcdctl() { "$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" ${ETCD_CACERT:+--cacert "$ETCD_CACERT" --cert "$ETCD_CERT" --key "$ETCD_KEY"} "$@"; }
@@ -35,7 +35,7 @@ tell resume 0
 tell wait
 if [ "$members" -gt 1 ]; then
 	paused=$(control pause leader)
-	# The others choose another one.
+	# The other members elect another leader.
 	test "$(control leader)" != "$paused"
 	tell resume "$paused"
 	tell wait

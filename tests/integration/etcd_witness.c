@@ -1,18 +1,19 @@
-/* A program over vedette/etcd.h that does what it is told and says what it saw, for `peers etcd-faults`
- * (tests/peers/etcd_faults.go), which compares with what etcd's own client saw, and for measurements.
+/* A program on vedette/etcd.h that follows commands and reports its events and answers, for
+ * `peers etcd-faults` (tests/peers/etcd_faults.go), which compares the reports with those of etcd's own
+ * client, and for measurements.
  *
- * The endpoints come from $ETCD_ENDPOINTS (ETCD_CACERT, ETCD_CERT, ETCD_KEY with TLS). Commands come on
- * stdin, one a line; facts go to stdout, one JSON object a line:
+ * The endpoints come from $ETCD_ENDPOINTS (ETCD_CACERT, ETCD_CERT, ETCD_KEY with TLS). Commands are read from
+ * stdin, one per line; reports are written to stdout, one JSON object per line:
  *
  * 	open ID REVISION FLAGS KEY [END]	a watch; FLAGS: p progress, v previous records,
  * 						f fragments, l require leader, u no puts,
  * 						d no deletes, c created, - none
- * 	close ID, progress ID			ends it; asks for progress
- * 	hold ID, flow ID			stops reading it and goes on: back-pressure
+ * 	close ID, progress ID			ends it; requests progress
+ * 	hold ID, flow ID			stops reading it, and continues: back-pressure
  * 	writers COUNT INTERVAL_MS KEYS SEED PREFIX
- * 						so many writers, each one operation at a time,
+ * 						so many writers, each with one operation at a time,
  * 						then a pause
- * 	stop					no further writes; says when the last answer has come
+ * 	stop					no further writes; reports when all are answered
  * 	put KEY VALUE, get KEY [END]		one call
  * 	lease TTL				grants one and keeps it alive until it ends
  * 	usage					memory and processor time of this process
@@ -26,9 +27,8 @@
  * 	{"writer":0,"op":"put","key":"a","value":"w0-1","rev":7}
  * 	{"writer":0,"op":"put","key":"a","value":"w0-1","error":"unavailable","maybe":true,"message":"..."}
  *
- * One actor for each watch and each writer; lines are written whole, under a lock. With --quiet events are
- * counted and not told ("usage" says how many).
- */
+ * One actor for each watch and each writer; a line is written at once, under a lock. With --quiet events are
+ * only counted ("usage" reports how many). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -52,9 +52,9 @@
 static struct vd_env	   *env;
 static struct vd_etcd	   *client;
 static struct vdi_lock	    print_lock;
-static struct vdi_lock	    close_lock; /* a run that has seen `closing` takes the actor with it */
+static struct vdi_lock	    close_lock; /* a run that has seen `closing` frees the actor under this lock */
 static struct vdi_condition all_gone;
-static unsigned		    watch_count; /* not gone; under close_lock */
+static unsigned		    watch_count; /* existing ones; under close_lock */
 static bool		    quiet;
 static atomic_ullong	    event_count;
 
@@ -246,7 +246,7 @@ static void watch_ready(void *arg)
 	vd_actor_wake(((struct witness_watch *) arg)->actor);
 }
 
-/* A slot may be used again when its watch is gone. */
+/* A slot is used again after its watch has ended. */
 static void watch_open(int id, vd_rev revision, const char *flags, const char *key, const char *end)
 {
 	struct witness_watch	     *watch = watches[id];
@@ -271,7 +271,7 @@ static void watch_open(int id, vd_rev revision, const char *flags, const char *k
 	vdi_lock_acquire(&close_lock);
 	watch_count++;
 	vdi_lock_release(&close_lock);
-	/* From the shell, \0 stands for the end of everything. */
+	/* In the shell, \0 stands for the end of the key space. */
 	request.range_end = end == NULL		    ? VD_BYTES_NONE :
 			    strcmp(end, "\\0") == 0 ? (struct vd_bytes) { "", 1 } :
 						      vd_bytes_of(end);
@@ -314,7 +314,7 @@ struct writer {
 	struct vd_actor *actor;
 	struct vdi_rand	 rand;
 	uint64_t	 sequence;
-	vd_rev		 known; /* a revision that guarded writes compare with */
+	vd_rev		 known; /* revision for the compare of guarded writes */
 	char		 key[128];
 	char		 value[64];
 	const char	*what;
@@ -330,10 +330,10 @@ static struct {
 	char		     prefix[64];
 	struct vdi_condition changed;
 
-	/* Under lock; a run that has seen `stopping` takes its actor with it. */
+	/* Under lock; a run that has seen `stopping` frees its actor under this lock. */
 	struct vdi_lock lock;
 	bool		stopping;
-	int		busy; /* writers that may write again */
+	int		busy; /* writers that may still write */
 } writing;
 
 static void writer_tell(struct writer *writer, const struct vd_etcd_error *error, vd_rev revision,
@@ -396,7 +396,7 @@ static vd_status writer_write(struct writer *writer)
 		ops[0].kind = VD_OP_DELETE;
 		return vd_etcd_delete(client, NULL, &ops[0], writer_op_done, writer);
 	}
-	if (kind < 6) { /* one revision, three keys of which one goes */
+	if (kind < 6) { /* one revision, three keys, one of them deleted */
 		writer->what = "many";
 		snprintf(second, sizeof(second), "%s-second", writer->key);
 		snprintf(third, sizeof(third), "%s-third%d", writer->key, (int) (writer->sequence % 2));
@@ -410,7 +410,7 @@ static vd_status writer_write(struct writer *writer)
 		txn.success_count = 3;
 		return vd_etcd_txn(client, NULL, &txn, writer_txn_done, writer);
 	}
-	if (kind < 9) { /* only if nobody wrote it since */
+	if (kind < 9) { /* only if the key is unchanged */
 		writer->what = "guarded";
 		compare.key = ops[0].key;
 		compare.number = writer->known + 1;
@@ -439,7 +439,7 @@ static void writer_look(const struct writer *writer, bool *ret_waiting, bool *re
 	vdi_lock_release(&writing.lock);
 }
 
-/* Runs at its pace, with one call under way at a time. */
+/* Writes at its rate, with one call in flight at a time. */
 static void writer_run(void *arg)
 {
 	struct writer	    *writer = arg;
@@ -490,7 +490,7 @@ static void writers_start(int count, int64_t interval_ms, int key_count, uint64_
 		if (writer == NULL || vd_actor_new(env, &options, &writer->actor) != VD_OK)
 			die("writers", VD_NOMEM, NULL);
 		writer->id = i;
-		writer->sequence = seed << 32; /* no value twice, also with writers started later */
+		writer->sequence = seed << 32; /* no value occurs twice, also with writers started later */
 		vdi_rand_init(&writer->rand, seed * 1000 + (uint64_t) i);
 		writing.writers[i] = writer;
 		vd_actor_wake(writer->actor);
@@ -711,7 +711,7 @@ int main(int argc, char **argv)
 	options.key_path = getenv("ETCD_KEY");
 	options.keepalive_time = (vd_dur) { INT64_C(5) * 1000000000 };
 	options.keepalive_timeout = (vd_dur) { INT64_C(3) * 1000000000 };
-	/* A call to a member that is frozen must end some time. */
+	/* A call to a frozen member must end some time. */
 	options.call_timeout = (vd_dur) { INT64_C(5) * 1000000000 };
 	vdi_lock_init(&print_lock, VDI_LOCK_LEAF);
 	vdi_lock_init(&close_lock, VDI_LOCK_CONTROLLER);

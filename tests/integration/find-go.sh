@@ -1,6 +1,6 @@
 #!/bin/bash
-# Prints the path of a Go that can build tests/peers (1.26 or later; an older one may fetch that toolchain itself, GOTOOLCHAIN=auto).
-# Exit 77 with the reason when there is none.
+# Prints the path of a Go that can build tests/peers (1.26 or later; an older one may fetch that toolchain
+# itself, GOTOOLCHAIN=auto). Exit 77 with the reason if there is none.
 set -eu
 
 wanted_minor=26

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Usage: go_controller.sh VEDETTE BUILD-DIR SOURCE-ROOT
-# The Go example: a controller on client-go meets a recorded cluster under many seeds. VEDETTE_TEST_SIZE=full: a hundred.
+# The Go example: a controller on client-go runs against a recorded cluster under many seeds.
+# VEDETTE_TEST_SIZE=full: a hundred.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 "$here/build-peers.sh" "$3/examples/go-controller" "$2/go-controller" || exit $?

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Long answers as curl gets them, with and without --compressed. SERVER is the server. Exit 77 without curl.
+# Fetches long answers by curl, with and without --compressed. SERVER is the server. Exit 77 without
+# curl.
 set -eu
 command -v curl >/dev/null || { echo "skipped: no curl" && exit 77; }
 folder=$(mktemp -d)
@@ -14,7 +15,7 @@ fail() {
 	echo "$*" >&2
 	exit 1
 }
-# same PATH HEADERS...: both are the same, and the one compressed is a tenth at most
+# same PATH HEADERS...: both answers are equal, and the compressed one has a tenth of the size at most
 same() {
 	local target=$1 plain packed
 	shift

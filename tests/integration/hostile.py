@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Usage: hostile.py VEDETTE [--strict]
-Requests that are small and mean to cost much, against `vedette serve`, while /livez is asked again and again. Each is answered with one of the codes that are
-expected. Afterwards the server holds no more than 64 MiB more memory than before. --strict (an optimised build, also with the address sanitizer): no iteration of an
-event loop took more than 50 ms (loop_limit.py). /livez is answered by such a loop: it waits for the iteration that accepts its connection, and for the one that
-reads it, so that is what keeps it under 100 ms; how long it took is printed, before the attacks and meanwhile, as the machine had it."""
+Sends small requests that are costly to serve to `vedette serve`, and polls /livez meanwhile. Each must get
+one of the expected codes. Afterwards the server must use at most 64 MiB more memory than before. --strict (an
+optimised build, also with the address sanitizer): no iteration of an event loop may take more than 50 ms
+(loop_limit.py). An answer to /livez needs two iterations of such a loop, one that accepts the connection and
+one that reads it, so the limit keeps /livez under 100 ms. The times of /livez before and during the attacks
+are printed, because they depend on the machine."""
 import http.client
 import itertools
 import json
@@ -71,7 +73,7 @@ class Server:
 
 
 def write_crowd(path):
-    """An event log with many small objects."""
+    """Writes an event log with many small objects."""
     with open(path, 'w', encoding='ascii') as log:
         log.write('{"vedetteLog":1}\n')
         objects = [('namespaces/crowd', {'apiVersion': 'v1', 'kind': 'Namespace', 'metadata': {'name': 'crowd'}, 'status': {'phase': 'Active'}})]
@@ -84,7 +86,7 @@ def write_crowd(path):
 
 
 def waited_s(tasks):
-    """How long these threads were ready to run without a processor."""
+    """Returns how long these threads were runnable without a processor."""
     total = 0
     for task in tasks:
         with open(task + '/schedstat', encoding='ascii') as stat:
@@ -93,8 +95,9 @@ def waited_s(tasks):
 
 
 def beat(address, pid, pipe):
-    """A process of its own, which does not wait for the interpreter's lock: asks /livez until told to stop, and tells the slowest answer, how much of that this process
-    and the loops of the server waited for a processor, and how many were not 200."""
+    """Runs in a process of its own, so that it does not wait for the interpreter's lock. Polls /livez until
+    told to stop. Reports the slowest answer, how long this process and the loops of the server waited for a
+    processor meanwhile, and how many answers were not 200."""
     tasks = ['/proc/self']
     for task in os.listdir(f'/proc/{pid}/task'):
         with open(f'/proc/{pid}/task/{task}/comm', encoding='ascii') as comm:
@@ -130,7 +133,7 @@ def definition(plural, schema):
 
 
 def thing(name, more):
-    """Text of a custom object; more: members, each with a comma before it."""
+    """Returns the text of a custom object; more: further members, each with a comma before it."""
     return '{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"%s"}%s}' % (name, more)
 
 
@@ -139,7 +142,7 @@ def operations(one, count):
 
 
 def filled(begin, part, end, size=BODY_MAX - 4096):
-    """begin, as many parts as there is room for (`%d`: their number), end."""
+    """Returns begin, as many parts as fit (`%d`: their number), and end."""
     parts, left, i = [], size - len(begin) - len(end), 0
     while left > 0:
         parts.append(part % i if '%d' in part else part)
@@ -197,7 +200,7 @@ def custom_set(more):
 
 
 def attacks():
-    """Name, codes that are right, and what to ask."""
+    """Yields name, expected codes, and request."""
     dry = '?dryRun=All'
     config = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"%s}%s}'
     yield 'a value of 58 levels', {200}, ('PATCH', THINGS + '/small' + dry, '[{"op":"add","path":"/b","value":%s1%s}]' % ('[' * 58, ']' * 58), OPERATIONS)
@@ -258,7 +261,7 @@ def attacks():
 
 
 def searches():
-    """The same over many objects, of which the selectors take none or all."""
+    """The same over many objects, with selectors that match none or all."""
     absent = ','.join(f'!a{i}' for i in range(998))
     names = ','.join(f'metadata.name!=x{i}' for i in range(700))
     old = f'resourceVersionMatch=Exact&resourceVersion={CROWD_COUNT - 9}'
@@ -279,7 +282,7 @@ def searches():
 
 
 def check_searches(server):
-    """What a worker found is what a loop walks over: the whole list, and all its pages."""
+    """Lists whose matches a worker finds and a loop writes: the whole list, and all its pages."""
     absent = ','.join(f'!a{i}' for i in range(500))
     names = [item['metadata']['name'] for item in json.loads(server.ask('GET', CROWD)[1])['items']]
     found, token = [], ''
@@ -296,7 +299,7 @@ def check_searches(server):
 
 
 def watch(server):
-    """A table watch that is open all the time, and reads what comes."""
+    """A table watch that stays open and reads its events."""
     def follow():
         try:
             connection = http.client.HTTPConnection(server.address, timeout=PATIENCE_S)

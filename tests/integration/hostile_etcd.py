@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Usage: hostile_etcd.py VEDETTE [--strict]
-Requests that are small and cost much, against `vedette etcd`, while single keys are read and /health is asked again and again. Each is answered, or refused where that is
-said. Afterwards the server holds no more than 64 MiB more memory than before. --strict: no iteration of an event loop took more than 50 ms (loop_limit.py). The slowest answers to the small questions are printed, as the machine had them."""
+Sends small requests that are costly to serve to `vedette etcd`, and polls single keys and /health meanwhile.
+Each is answered, or refused where stated. Afterwards the server must use at most 64 MiB more memory than
+before. --strict: no iteration of an event loop may take more than 50 ms (loop_limit.py). The slowest answers
+to the polls are printed, because they depend on the machine."""
 import http.client
 import multiprocessing
 import os
@@ -23,7 +25,7 @@ REFUSED = 'refused: '
 
 
 def compare_of(key, end):
-    """The version is at least 0: of every key."""
+    """The version is at least 0, which holds for every key."""
     return number(1, 1) + number(2, 0) + text(3, key) + varint(4 << 3) + varint(-1) + text(64, end)
 
 
@@ -66,8 +68,9 @@ def get(address, path):
 
 
 def beat(address, path, pipe):
-    """A process of its own, which does not wait for the interpreter's lock: asks for the page, or (None) reads a key, until told to stop; tells how often, the slowest
-    answer, and how many failed."""
+    """Runs in a process of its own, so that it does not wait for the interpreter's lock. Fetches the page, or
+    (None) reads a key, until told to stop. Reports the number of polls, the slowest answer, and the number of
+    failures."""
     client = None if path else Client(address)
     slowest_s, count, bad = 0, 0, 0
     while count == 0 or not pipe.poll():
@@ -102,7 +105,7 @@ def fill(client):
 
 
 def watch_flood(server):
-    """Watches of one stream, half of them from the first revision on, and what they get of it."""
+    """Opens watches on one stream, half of them from the first revision on, and reads their events."""
     client = Client(server.address)
     creates = [text(1, text(1, b'k%06d' % i) + number(3, i % 2 and 2)) for i in range(500)]
     client.begin(WATCH, creates, False)
@@ -114,7 +117,7 @@ def watch_flood(server):
 
 
 def attacks(server, client):
-    """Name, and a call that tells how many bytes were answered."""
+    """Yields name and a call that returns the number of bytes of the answer."""
     def ask(path, message=b''):
         return lambda: client.ask(path, message)
     every = range_of(ALL, ALL)

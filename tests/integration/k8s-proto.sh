@@ -1,7 +1,8 @@
 #!/bin/bash
 # Usage: k8s-proto.sh TOOL TABLE BUILD-DIR SOURCE-DIR
-# The protobuf transcoder (TOOL) against Go's own libraries on random objects of every kind, and the committed TABLE against the Go types it was
-# made from. More objects with VEDETTE_TEST_SIZE=full; another seed with VEDETTE_TEST_SEED. Exit 77 with the reason when there is no Go.
+# Compares the protobuf transcoder (TOOL) with Go's own libraries on random objects of every kind, and the
+# committed TABLE with the Go types. More objects with VEDETTE_TEST_SIZE=full; another seed with
+# VEDETTE_TEST_SEED. Exit 77 with the reason if there is no Go.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,6 @@
-/* The transcoder behind a pipe, for `peers proto-diff`: each line holds an enveloped object and the JSON of
- * one, both as base64, and is answered by the JSON of the first and the envelope of the second, as base64 or
- * as "!" and the error. */
+/* The transcoder behind a pipe, for `peers proto-diff`: each line has an enveloped object and the JSON of an
+ * object, both as base64; the answer is the JSON of the first and the envelope of the second, as base64, or
+ * "!" and the error. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Usage: kinds_kube.py VEDETTE KUBE_APISERVER
 
-The rules of Kubernetes' own kinds, asked of `vedette serve` and of a real kube-apiserver (on `vedette etcd`): names and prefixes of names for each kind, writes of
-Secrets and ConfigMaps, members that say nothing, scales. Code, reason, message and details of all answers must be equal. Comments with DIFFERS name what is left out.
+The rules of Kubernetes' own kinds, on `vedette serve` and on a real kube-apiserver (on `vedette etcd`): names
+and prefixes of names for each kind, writes of Secrets and ConfigMaps, empty members, scales. Code, reason,
+message and details of all answers must be equal. Comments with DIFFERS name the exceptions.
 """
 # rules: R-135, R-661, H-101, H-347
 import base64
@@ -102,7 +103,7 @@ def both(servers, method, path, body=None, kind='application/json', show=None):
     return answers
 
 
-# DIFFERS: Events have names without a bound there; of prefixes the generated letters differ.
+# DIFFERS: kube-apiserver does not bound the names of Events; for prefixes the generated letters differ.
 def check_names(servers):
     for kind, (plural, content) in KINDS.items():
         version, _, title = kind.rpartition('/')
@@ -159,7 +160,7 @@ def check_config_data(servers):
 
 
 def check_silence(servers):
-    """Members that say nothing change nothing."""
+    """Empty members change nothing."""
     kinds = {'v1/ConfigMap': {'data': {'a': 'x'}}, 'apps/v1/Deployment': {'spec': dict(SET, replicas=2)}, 'v1/Service': {'spec': {'ports': [{'port': 80}]}}}
     values = [(('metadata', name), value) for name in ('labels', 'annotations') for value in (None, {})] + \
              [(('metadata', name), value) for name in ('finalizers', 'ownerReferences') for value in (None, [])] + \

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Usage: SERVER=http://HOST:PORT kubectl-delete.sh [BUILD-DIR SOURCE-DIR]
-# Deletion as users of kubectl know it: cascades of objects with owner references, built-in and custom ones, namespaces with finalizers in them, and with 5,000 objects.
+# Deletion by kubectl: cascades of objects with owner references, built-in and custom ones, namespaces with
+# objects that have finalizers, and with 5,000 objects.
 # rules: R-664, R-666, R-667, H-345
 set -eu
 
@@ -28,7 +29,7 @@ same() {
 	fi
 }
 names() { k get "$1" -n "$2" -o name | sort | tr '\n' ' '; }
-# tree NAMESPACE: a deployment, a replica set that belongs to it, two pods that belong to that
+# tree NAMESPACE: a deployment, its replica set, and two pods of that
 tree() {
 	k create namespace "$1"
 	k create deployment web --image=example/web -n "$1"
@@ -64,7 +65,7 @@ same "orphans have no owner" "" "$(k get replicaset web-1 -n orphan -o 'jsonpath
 k delete replicaset web-1 -n orphan
 k wait --for=delete -n orphan pod/web-1-a pod/web-1-b --timeout=600s
 
-# Owners of a kind that a definition brought: a gadget, another one and a config map that belong to it.
+# Owners of a kind from a definition: a gadget owns another one and a config map.
 k create -f - <<END
 {"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.delete.example.com"},"spec":{"group":"delete.example.com","scope":"Namespaced",
  "names":{"plural":"gadgets","kind":"Gadget"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}
@@ -93,7 +94,7 @@ gadgets gadgets-orphan
 k delete gadget owner -n gadgets-orphan --cascade=orphan
 same "a custom owner's orphans stay" "configmap/owned gadget.delete.example.com/owned " "$(names gadget,configmap gadgets-orphan)"
 same "a custom owner's orphans have no owner" "" "$(k get gadget,configmap -n gadgets-orphan -o 'jsonpath={.items[*].metadata.ownerReferences}')"
-# What custom objects own goes with their kind.
+# The dependents of custom objects are deleted with the kind.
 gadgets gadgets-kind
 k delete crd gadgets.delete.example.com
 k wait --for=delete -n gadgets-kind configmap/owned --timeout=600s

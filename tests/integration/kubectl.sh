@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: SERVER=http://HOST:PORT kubectl.sh [BUILD-DIR SOURCE-DIR]
-# Runs a real kubectl (1.32 or later: the one on PATH, else one built from SOURCE-DIR into BUILD-DIR) against the server, and compares what
-# it prints. The resources file beside this script must be served.
+# Runs a real kubectl (1.32 or later: the one on PATH, otherwise one built from SOURCE-DIR into BUILD-DIR) and
+# compares its output. The server must serve the resources file beside this script.
 # rules: H-101, H-112, H-113, H-114, H-201, H-203, H-204, H-301, H-302, H-304, H-320, H-321, H-340, H-341, H-344, H-345, H-346, H-414, H-415, H-416, H-417
 set -eu
 
@@ -56,7 +56,7 @@ same() {
 		printf '%s\n' "$3" | sed 's/^/    /' >&2
 	fi
 }
-# succeeds WHAT COMMAND...: leaves what it printed in $out
+# succeeds WHAT COMMAND...: leaves its output in $out
 out=
 succeeds() {
 	local what=$1 status=0
@@ -95,7 +95,7 @@ until_lines() {
 			fail "$1 has only $(wc -l <"$1") of $2 lines: $(cat "$1")"
 			return 0
 		fi
-		k get --raw /healthz >/dev/null || true	# takes its time, which is all we want
+		k get --raw /healthz >/dev/null || true	# takes some time, which is its purpose
 	done
 }
 stop_background() {
@@ -114,7 +114,7 @@ EOF
 	same "create namespace" "namespace/$namespace created" "$out"
 done
 if [ "$failures" -ne 0 ]; then
-	exit 1		# nothing below can work
+	exit 1		# the rest cannot work
 fi
 
 # --- what the server is and serves
@@ -307,7 +307,7 @@ succeeds "describe" k describe cm a -n $ns
 matches "describe" '^Name: +a$' "$out"
 succeeds "delete applied" k delete cm applied -n $ns
 
-# --- what kubectl makes itself: typed clients, so protobuf bodies
+# --- objects that kubectl makes itself: typed clients, so protobuf bodies
 succeeds "create configmap" k create configmap made -n $ns --from-literal=a=1 --from-literal=b=two
 same "create configmap" "configmap/made created" "$out"
 same "what it made" '{"a":"1","b":"two"}' "$(k get cm made -n $ns -o json | jq -cS .data)"
@@ -330,7 +330,7 @@ same "scale to zero" "deployment.apps/made scaled" "$out"
 same "after scale to zero" 0 "$(k get deployment made -n $ns -o 'jsonpath={.spec.replicas}')"
 succeeds "scale back from zero" k scale deployment made -n $ns --current-replicas=0 --replicas=2
 same "after scale back from zero" 2 "$(k get deployment made -n $ns -o 'jsonpath={.spec.replicas}')"
-# As a typed client does it: Go leaves a zero out.
+# As a typed client does: Go omits a zero.
 k get --raw "/apis/apps/v1/namespaces/$ns/deployments/made/scale" | jq -c 'del(.spec.replicas)' >zero.json
 succeeds "a scale without a number" k replace --raw "/apis/apps/v1/namespaces/$ns/deployments/made/scale" -f zero.json
 same "after a scale without a number" 0 "$(k get deployment made -n $ns -o 'jsonpath={.spec.replicas}')"
@@ -461,7 +461,7 @@ d 1" "$(awk '{print $1, $2}' watch.out)"
 : >watch.out
 timeout 300 "$kubectl" --server "$SERVER" get cm -n $ns --watch-only --output-watch-events -o json >watch.out 2>watch.err &
 background=$!
-# The watch may not stand yet: change again until it shows something.
+# The watch may not have started yet: change until it shows an event.
 tries=0
 while [ ! -s watch.out ] && [ "$tries" -lt 50 ]; do
 	tries=$((tries + 1))
@@ -475,7 +475,7 @@ while ! grep -q '"type": *"DELETED"' watch.out && [ "$tries" -lt 50 ]; do
 done
 stop_background
 same "get --watch-only" "DELETED e MODIFIED e" "$(jq -r '.type + " " + .object.metadata.name' watch.out | sort -u | paste -sd' ')"
-# A watch of one name, without a list before.
+# A watch of one name, without a list before it.
 : >watch.out
 timeout 300 "$kubectl" --server "$SERVER" get cm a -n $ns -w --no-headers >watch.out 2>watch.err &
 background=$!
@@ -645,7 +645,7 @@ succeeds "explain metadata" k explain crontabs.metadata.labels
 matches "explain metadata" '^FIELD: labels <map\[string\]string>$' "$out"
 succeeds "delete the crontabs" k delete ct --all -n $ns
 
-# --- a CustomResourceDefinition: served at once, in several versions, and gone with its objects
+# --- a CustomResourceDefinition: served at once, in several versions, and deleted with its objects
 gizmo_crd() { # V1-STORAGE V2-SERVED V2-STORAGE
 	cat <<EOF
 apiVersion: apiextensions.k8s.io/v1

@@ -1,10 +1,12 @@
-"""How long an iteration of an event loop may take: 50 ms of its thread's processor time, which others on the machine do not lengthen. A slower processor does, so
-the same work is measured again and again beside the attacks, and the limit grows with its slowest time."""
+"""The limit for an iteration of an event loop: 50 ms of its thread's processor time, which does not depend on
+the load of the machine. It depends on the processor, so a reference computation is measured repeatedly during
+the attacks, and the limit grows with its slowest time."""
 import time
 import zlib
 
 LIMIT_US = 50000
-# Of the work below, on the machine where the limit was chosen; a slower one has a longer limit, a faster one the same.
+# Time of the reference computation on the machine where the limit was chosen. On a slower machine the limit
+# is longer, on a faster one the same.
 USUAL_S = 0.065
 WORK = b''.join(b'%d:%d,' % (i, i * i) for i in range(60000))
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: page.sh   (SERVER in the environment: run-with-server.sh)
-# The status page in a real browser: its script runs under its own policy, reads the server, and shows what is there. PAGE_SCREENSHOT=FILE
-# also takes a picture to look at.
+# The status page in a real browser: its script runs under the page's own policy, reads the server and shows
+# its data. PAGE_SCREENSHOT=FILE also takes a screenshot.
 set -eu
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
@@ -12,7 +12,7 @@ fi
 scratch=$(mktemp -d)
 trap 'kill $watch 2>/dev/null || true; rm -rf "$scratch"' EXIT
 
-# A watch that shows up in the lower table, and an event for it.
+# A watch for the lower table, and an event for it.
 curl -sN "$SERVER/api/v1/namespaces/default/configmaps?watch=1&labelSelector=page%3Dyes" >"$scratch/watch" &
 watch=$!
 for _ in 1 2 3; do

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Usage: peers.sh TEST VEDETTE BUILD-DIR SOURCE-DIR [ETCD-WITNESS]
-# Builds tests/peers when needed, and runs one of its programs against a fresh server. Small sizes, for every day; VEDETTE_TEST_SIZE=full
-# for those of tools/check, long for faults in longer loops. Exit 77 with the reason when something is missing.
+# Builds tests/peers if needed, and runs one of its programs against a fresh server. Sizes are small;
+# VEDETTE_TEST_SIZE=full selects those of tools/check, long selects faults in longer loops. Exit 77 with the
+# reason if something is missing.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,7 +18,7 @@ full=
 case "${VEDETTE_TEST_SIZE:-small}" in
 full | long) full=yes ;;
 esac
-# sized SMALL FULL: words of one of them
+# sized SMALL FULL: prints one of them
 sized() {
 	if [ -n "$full" ]; then
 		echo "$2"
@@ -25,7 +26,7 @@ sized() {
 		echo "$1"
 	fi
 }
-# rounds SMALL FULL LONG: words of one of them
+# rounds SMALL FULL LONG: prints one of them
 rounds() {
 	case "${VEDETTE_TEST_SIZE:-small}" in
 	long) echo "$3" ;;
@@ -36,7 +37,7 @@ rounds() {
 with_server() {
 	exec "$here/run-with-server.sh" "$vedette" "$@"
 }
-# Builds etcd 3.7 and its etcdctl when needed.
+# Builds etcd 3.7 and its etcdctl if needed.
 need_etcd() {
 	"$here/build-peers.sh" "$source/cmd/etcd" "$build/etcd" etcd || exit $?
 	"$here/build-peers.sh" "$source/cmd/etcd" "$build/etcdctl" etcdctl || exit $?
@@ -50,7 +51,7 @@ build)
 kubectl)
 	with_server --memory --resources "$resources" -- "$here/kubectl.sh" "$build" "$source/cmd/kubectl"
 	;;
-kubectl-1.33 | kubectl-1.37) # whatever is on PATH
+kubectl-1.33 | kubectl-1.37) # with any kubectl on PATH
 	module=$source/cmd/${name%-1.37}
 	with_server --memory --resources "$resources" -- env KUBECTL_BUILT=yes "$here/kubectl.sh" "$build" "$module"
 	;;
@@ -119,7 +120,7 @@ etcd-faults)
 	;;
 etcd-faults-single)
 	need_etcd
-	# The witness stands still now and then: what others do meanwhile is done before what it does next.
+	# The witness pauses now and then, so that other actions precede its next one.
 	VEDETTE_LOCK_STALLS=20 exec "$peers" etcd-faults --witness "$5" --members 1 --tls --seed 2 $(rounds '--rounds 1' '--rounds 1' '--rounds 5')
 	;;
 etcd-faults-34)
@@ -137,7 +138,7 @@ serve-history)
 	exec "$peers" serve-history --vedette "$vedette"
 	;;
 kubectl-etcd | kubectl-etcd-34 | informer-etcd | informer-etcd-34 | informer-pods-etcd)
-	# The same clients over `vedette serve --etcd`.
+	# The same clients on `vedette serve --etcd`.
 	version=3.7
 	case $name in *-34) version=3.4 ;; esac
 	program=${name%-34}
@@ -152,7 +153,8 @@ kubectl-etcd | kubectl-etcd-34 | informer-etcd | informer-etcd-34 | informer-pod
 		"$here/run-with-server.sh" "$vedette" "$resources" "${client[@]}"
 	;;
 kube-share)
-	# tools/check builds kube-apiserver; docs/HACKING.md says how to build it by hand. Without it this test counts as skipped.
+	# tools/check builds kube-apiserver; docs/HACKING.md says how to build it by hand. Without it this
+	# test is skipped.
 	need_etcd
 	kubectl=$(command -v kubectl || true)
 	if [ -x "$build/kube-apiserver" ] && [ -z "$kubectl" ]; then

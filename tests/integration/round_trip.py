@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""A cluster's life, recorded and replayed, is the same life: what watches are told, lists at several revisions, and the state at the end.
+"""A cluster is recorded and replayed. Both must give the same watch events, lists at several revisions, and
+final state.
 
     round_trip.py serve VEDETTE PEERS      client-go writes to `vedette serve`, which is recorded through its etcd port
     round_trip.py kube VEDETTE KUBE        kubectl writes to a real kube-apiserver on `vedette etcd`, which is recorded
 
-The recorder is killed in the middle and goes on. The recording is played twice: to real clients (--listen), and printed.
+The recorder is killed once and continues. The recording is replayed to real clients (--listen), and printed.
 """
 import json
 import os
@@ -21,7 +22,7 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from waiting import until  # noqa: E402
 
-HANG = 600  # seconds; ends what hangs, measures nothing
+HANG = 600  # seconds; ends a hanging test, measures nothing
 MODE, VEDETTE, PROGRAM = sys.argv[1:4]
 FULL = os.environ.get("VEDETTE_TEST_SIZE", "small") != "small"
 SCRATCH = tempfile.mkdtemp()
@@ -45,7 +46,7 @@ def stop(child, how=signal.SIGTERM):
 
 
 def wait_for_file(what, condition, child, path):
-    """What the condition answers, which is about the file."""
+    """Waits until the condition, which depends on the file, is true, and returns its value."""
     result = until(condition, child, path, HANG)
     if not result:
         sys.exit("%s: it did not happen: %s" % (what, open(child.errors, encoding="utf-8").read()[-2000:]))
@@ -53,7 +54,7 @@ def wait_for_file(what, condition, child, path):
 
 
 def wait_for(what, condition, child):
-    """The same for what only a server knows, which is asked again and again."""
+    """The same for a condition that only a server knows, so it is polled."""
     result = until(condition, child, guard=HANG, again=0.05)
     if not result:
         sys.exit("%s: it did not happen: %s" % (what, open(child.errors, encoding="utf-8").read()[-2000:]))
@@ -69,7 +70,7 @@ def ready_line(child):
     return wait_for_file("ready", find, child, child.errors)
 
 
-# ---- What clients see ----
+# ---- Observations of clients ----
 
 class Endpoint:
     def __init__(self, url, token=None):
@@ -91,7 +92,7 @@ class Endpoint:
         return self.get(path, resourceVersion=revision, resourceVersionMatch="Exact")
 
     def watch(self, path, after, until):
-        """The events behind a revision, up to the one at until."""
+        """Returns the events after a revision, up to the one at until."""
         events = []
         with self.open(path, watch=1, resourceVersion=after) as answer:
             for line in answer:
@@ -105,7 +106,8 @@ class Endpoint:
 
 
 def changes_of(prefix):
-    """[revision] of what the log tells of the keys under prefix, the snapshot left out; and the snapshot's revision."""
+    """Returns the revisions in the log for keys under prefix, without the snapshot; and the snapshot's
+    revision."""
     revisions, first = [], 0
     text = subprocess.run(["zstd", "-dc", LOG], stdout=subprocess.PIPE, check=True).stdout
     for line in text.splitlines():
@@ -130,12 +132,12 @@ def compare(what, original, replayed):
 
 
 def items(answer):
-    """kube-apiserver leaves kind and apiVersion out of the items of a list of a built-in kind."""
+    """kube-apiserver omits kind and apiVersion in the items of a list of a built-in kind."""
     return [{name: value for name, value in item.items() if name not in ("kind", "apiVersion")} for item in answer["items"]]
 
 
 def observe(endpoint, kinds, first):
-    """Everything that is compared, by what it is."""
+    """Returns everything that is compared, by name."""
     seen = {}
     for path, prefix in kinds.items():
         revisions, _ = changes_of(prefix)
@@ -151,7 +153,7 @@ def observe(endpoint, kinds, first):
 
 
 def check_printed(name, seen, path, first):
-    """vedette replay --print sees what the watch of the original saw."""
+    """vedette replay --print has the events of the original watch."""
     events = next(value for key, value in seen.items() if key.startswith("the watch of %s from" % path))
     printed = subprocess.run([VEDETTE, "replay", LOG, "--watch", "%s?resourceVersion=%d" % (name, first)], stdout=subprocess.PIPE, text=True, check=True).stdout
     lines = [json.loads(line) for line in printed.splitlines()]
@@ -198,7 +200,7 @@ def replay_and_compare(seen, kinds, first, names):
     print("%d lists and watches are equal" % len(seen))
 
 
-# ---- Two lives ----
+# ---- The two clusters ----
 
 def live_serve():
     server = start("serve", VEDETTE, "serve", "--memory", "--listen", "127.0.0.1:0", "--etcd-listen", "127.0.0.1:0", "--history-window", "1h", "--history-bytes", "1GiB")

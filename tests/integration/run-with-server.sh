@@ -3,8 +3,9 @@
 # Starts `vedette serve SERVE-FLAG... --listen 127.0.0.1:0`, waits for its ready line, and runs COMMAND with
 #   SERVER      its URL
 #   SERVER_PID  its process id
-# Then ends the server with SIGTERM, which must make it exit 0 within two minutes. Exits as COMMAND did (77 is "skipped"), or 1 when the server
-# failed; its stderr is printed then. A flag @DIR@ stands for a directory that is made for this run and removed after it.
+# Then ends the server with SIGTERM; it must exit with 0 within two minutes. Exits as COMMAND did (77 is
+# "skipped"), or with 1 and the server's stderr if the server failed. A flag @DIR@ stands for a directory that
+# is created for this run and removed after it.
 set -eu
 
 ready_seconds=300
@@ -50,10 +51,10 @@ show_log() {
 	echo "---" >&2
 }
 
-# The server writes its stderr into a pipe: we read until the ready line, then a cat takes over.
+# The server writes its stderr into a pipe, which is read here up to the ready line, then by a cat.
 mkfifo "$scratch/stderr"
 : >"$scratch/log"
-ulimit -n 65536 2>/dev/null || true # thousands of connections, where it may
+ulimit -n 65536 2>/dev/null || true # thousands of connections, if permitted
 "$vedette" serve "${flags[@]}" --listen 127.0.0.1:0 2>"$scratch/stderr" &
 server_pid=$!
 exec 3<"$scratch/stderr"
@@ -92,7 +93,7 @@ failure=
 if ! kill -TERM "$server_pid" 2>/dev/null; then
 	failure="the server was gone before the end"
 fi
-# tail ends when the server does, or when the time is over.
+# tail ends when the server does, or after the time limit.
 if ! timeout "$end_seconds" tail --pid="$server_pid" -f /dev/null; then
 	failure="the server did not exit within $end_seconds s of SIGTERM"
 	kill -9 "$server_pid" 2>/dev/null || true

@@ -1,11 +1,11 @@
-/* The embedded store on a disk that is really full: deletes and compaction go on and make room, puts come
- * back by themselves, and a process that is killed at any moment starts again there.
+/* The embedded store on a disk that is really full: deletes and compaction work and make room, puts then work
+ * again by themselves, and a process that is killed at any moment can start again there.
  *
  *   test_disk_full [KILLS [SEED]]
  *
- * A child fills the store until it is refused, deletes all and compacts, again and again, and reports each
+ * A child fills the store until it is refused, deletes everything and compacts, repeatedly, and reports each
  * acknowledged step through a pipe. The parent kills it after a random number of reports, opens the store
- * itself and compares; the next child goes on.
+ * itself and compares; the next child continues.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -115,7 +115,7 @@ static void close_here(struct opened *opened)
 	vd_env_free(opened->env);
 }
 
-/* Which keys there are, and the revision. */
+/* The keys and the revision of the store. */
 struct content {
 	bool   is_there[KEYS_MAX];
 	size_t count;
@@ -204,7 +204,7 @@ static void check(const struct content *known, const struct content *found)
 {
 	unsigned differences = 0;
 
-	/* One step may have happened that nobody heard of. */
+	/* One step may have happened without a report. */
 	assert_in_range(found->revision, known->revision, known->revision + 1);
 	for (unsigned i = 0; i < KEYS_MAX; i++)
 		differences += known->is_there[i] != found->is_there[i];
@@ -236,7 +236,7 @@ static void run_and_kill(struct content *known, uint64_t reports)
 		if (report.step == STEP_PUT || report.step == STEP_DELETED)
 			known->is_there[report.key] = report.step == STEP_PUT;
 		if (reports-- == 0)
-			kill(pid, SIGKILL); /* what it still says counts */
+			kill(pid, SIGKILL); /* later reports count, too */
 	}
 	close(pipes[0]);
 	assert_int_equal(waitpid(pid, &result, 0), pid);
@@ -303,7 +303,7 @@ static void e466_deletes_and_compaction_make_room_for_puts(void **state)
 		print_message("%u puts until the disk is full, %lld bytes free\n", count,
 			      (long long) small_disk_free(disk));
 		assert_true(count > 3000);
-		/* Somebody else takes the rest. */
+		/* Another program takes the rest. */
 		small_disk_fill(disk, 0);
 		delete_and_compact(&opened, count);
 		small_disk_unfill(disk);

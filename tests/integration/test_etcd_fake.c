@@ -1,9 +1,10 @@
-/* The etcd client over real connections, against a server that this test plays (`peers etcd-fake`,
- * tests/peers/etcd_fake.go): what etcd's own client was seen to do (golden transcripts of clientv3 3.7.3),
- * and orders of messages that no real server produces.
+/* The etcd client over real connections, with a server that this test plays (`peers etcd-fake`,
+ * tests/peers/etcd_fake.go): the observed behaviour of etcd's own client (golden transcripts of clientv3
+ * 3.7.3), and orders of messages that no real server produces.
  *
- * The same rules are tested in the simulator (tests/unit/storage/etcd/watch); here gRPC lies between, on both
- * sides another implementation. Keys and values travel as base64: YQ== is "a", Yg== "b", Yw== "c".
+ * The same rules are tested in the simulator (tests/unit/storage/etcd/watch); here a real transport is
+ * between, with another implementation on the other side. Keys and values are base64: YQ== is "a", Yg== "b",
+ * Yw== "c".
  */
 #include "etcd_fixture.h"
 #include "rpc_etcd_options.h"
@@ -64,7 +65,7 @@ static void progress(int call, int id, int64_t header)
 	ask("send %d {\"header\":{\"revision\":\"%lld\"},\"watch_id\":\"%d\"}", call, (long long) header, id);
 }
 
-/* A watch of "a" that the server has acknowledged as id 0 at revision 5. */
+/* Opens a watch of "a", acknowledged by the server as id 0 at revision 5. */
 static int open_a(struct watcher *watcher, struct vd_etcd_watch_request request)
 {
 	int call;
@@ -76,7 +77,7 @@ static int open_a(struct watcher *watcher, struct vd_etcd_watch_request request)
 	return call;
 }
 
-/* A second one on the same stream, id 1. */
+/* Opens a second one on the same stream, id 1. */
 static void open_b(struct watcher *watcher, int call)
 {
 	watcher_open(watcher, client, of_key("b"));
@@ -141,7 +142,7 @@ static void halts(int code, const char *text, vd_status wanted, enum vd_etcd_cod
 	WATCHER_EXPECT_EVENTS(&a, 7);
 	watcher_expect_end(&a, wanted);
 	assert_int_equal(a.error.code, wanted_code);
-	/* Nothing was opened again: the next stream is another watch's. */
+	/* No stream was opened again: the next one is another watch's. */
 	watcher_open(&b, client, of_key("b"));
 	call = expect_call(WATCH, NULL);
 	expect_message(call, CREATE_B);
@@ -294,7 +295,7 @@ static void e239_e274_a_slow_reader_gets_all_events_and_then_the_error(void **st
 	event(call, 0, 7, 7);
 	event(call, 0, 8, 8);
 	ask("end %d 8 etcdserver: too many requests", call);
-	ask("canceled %d", call); /* all of it is on its way; nothing was read yet */
+	ask("canceled %d", call); /* all of it was sent; nothing was read yet */
 	while (wanted < 9) {
 		assert_status(watcher_next(&a), VD_OK);
 		for (size_t i = 0; i < a.response.event_count; i++)
@@ -326,7 +327,7 @@ static void e244_e250_progress_without_a_watch_and_a_stream_for_each_metadata(vo
 	assert_int_not_equal(leader, plain);
 	expect_message(leader, CREATE_A);
 	created(leader, 0, 5);
-	/* Progress of the other stream is not for this watch (E-245). */
+	/* Progress of the other stream does not apply to this watch (E-245). */
 	progress(plain, -1, 9);
 	progress(leader, -1, 11);
 	watcher_expect_progress(&a, 11);
@@ -344,9 +345,9 @@ static void e261_e263_one_create_at_a_time_also_after_the_first_was_abandoned(vo
 	call = expect_call(WATCH, NULL);
 	expect_message(call, CREATE_A);
 	watcher_close(&a);
-	created(call, 0, 5); /* too late: nobody wants it */
+	created(call, 0, 5); /* too late: the watch was closed */
 	event(call, 0, 6, 6);
-	/* The next message is b's create, or the cancel of what nobody wants; both come. */
+	/* The next messages are b's create and the cancel of the unwanted watch, in any order. */
 	for (int i = 0, creates = 0, cancels = 0; i < 2; i++) {
 		const char *message = ask("message %d", call);
 
@@ -381,14 +382,14 @@ static void e266_e270_after_compaction_and_after_a_close_the_server_is_told(void
 	WATCHER_EXPECT_EVENTS(&c, 7);
 	watcher_close(&c);
 	expect_message(call, "{\"cancel_request\":{\"watch_id\":\"2\"}}");
-	/* An error after the cancel is for nobody. */
+	/* An error after the cancel is ignored. */
 	ask("send %d "
 	    "{\"header\":{\"revision\":\"9\"},\"watch_id\":\"2\",\"canceled\":true,\"cancel_reason\":\"too "
 	    "late\"}",
 	    call);
 	event(call, 0, 9, 9);
 	WATCHER_EXPECT_EVENTS(&a, 9);
-	/* The last one takes the stream with it. */
+	/* Closing the last watch closes the stream. */
 	watcher_close(&a);
 	ask("canceled %d", call);
 	watcher_close(&b);
@@ -431,7 +432,8 @@ static void e262_an_id_may_be_used_again(void **state)
 	watcher_close(&c);
 }
 
-/* No server does this. Nobody can tell any more whose events are whose: all begin again on a new stream. */
+/* No server does this. The events cannot be assigned to a watch any more, so all watches start again on a new
+ * stream. */
 static void e262_one_id_for_two_watches_harms_nobody(void **state)
 {
 	struct watcher a, b;
@@ -457,7 +459,7 @@ static void e262_one_id_for_two_watches_harms_nobody(void **state)
 	watcher_close(&b);
 }
 
-/* Nor this. */
+/* No server does this either. */
 static void e262_a_created_that_nobody_waits_for_is_canceled(void **state)
 {
 	struct watcher a;
@@ -510,7 +512,7 @@ static void e256_a_server_that_goes_away_politely_is_left(void **state)
 	(void) state;
 	call = open_a(&a, of_key("a"));
 	ask("goaway");
-	/* The stream under way goes on; a new call goes to the new connection. */
+	/* The present stream continues; a new call uses the new connection. */
 	event(call, 0, 6, 6);
 	WATCHER_EXPECT_EVENTS(&a, 6);
 	ask("default KV/Range {\"header\":{\"revision\":\"6\"}}");
@@ -530,7 +532,7 @@ static void e231_e273_a_closed_client_ends_its_watches(void **state)
 	call = expect_call(WATCH, NULL);
 	expect_message(call, CREATE_A);
 	created(call, 0, 5);
-	watcher_open(&b, other, of_key("b")); /* not acknowledged */
+	watcher_open(&b, other, of_key("b")); /* not acknowledged yet */
 	expect_message(call, CREATE_B);
 	vd_etcd_close_wait(other);
 	ask("canceled %d", call);
@@ -550,8 +552,8 @@ static void e275_a_message_that_is_no_watch_response_ends_the_stream(void **stat
 	call = open_a(&a, of_key("a"));
 	ask("send-raw %d Cv//////Dw==", call); /* a header whose length says 4 GiB */
 	ask("canceled %d", call);
-	/* Either the watch ends with it, or it resumes on a new stream; it never goes on as if nothing had
-	 * been. */
+	/* Either the watch ends with it, or it resumes on a new stream; it never continues as if nothing had
+	 * happened. */
 	ask("default KV/Range {\"header\":{\"revision\":\"6\"}}");
 	assert_int_equal(call_range(client, "a", VD_SECONDS(30)).revision, 6);
 	status = vd_etcd_watch_next(a.watch, &a.response, &a.error);
@@ -647,7 +649,7 @@ static void e254_an_answer_beyond_the_limit_is_refused(void **state)
 	vd_etcd_close_wait(other);
 }
 
-/* What lives as long as the group. */
+/* Setup and teardown of the whole group. */
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -1,6 +1,6 @@
-/* A real etcd whose quota (--quota-backend-bytes=8388608) fills up while many write: what an answer says of a
- * write is true. etcd refuses most of them at its door, but carries out the ones that find the quota full
- * when they are applied, and answers both alike. */
+/* A real etcd whose quota (--quota-backend-bytes=8388608) fills up while many clients write: the answer to a
+ * write tells the truth. etcd refuses most writes before they are proposed, but applies those that meet the
+ * full quota when they are applied, and answers both in the same way. */
 #include "etcd_client_fixture.h"
 #include "etcd_fixture.h"
 
@@ -67,7 +67,7 @@ static void a_write_that_finds_no_space_may_have_happened(void **state)
 	vd_etcd_close_wait(client);
 }
 
-/* What lives as long as the group. */
+/* Setup and teardown of the whole group. */
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

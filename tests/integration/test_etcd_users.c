@@ -1,9 +1,10 @@
-/* The etcd client as a user whose token, password or role ends in the middle, against a real etcd that hands
- * out tokens for two seconds: simple ones, which live as long as they are used (--auth-token-ttl=2 and
- * --log-level=debug, where their end is told), and JWT, which die on time (--auth-token=jwt,...,ttl=2s).
+/* The etcd client as a user whose token, password or role ends while it is used, on a real etcd that issues
+ * tokens for two seconds: simple ones, which stay valid while they are used (--auth-token-ttl=2 and
+ * --log-level=debug, which logs their end), and JWT, which expire on time (--auth-token=jwt,...,ttl=2s).
  *
- * Nothing here waits for time to pass, only for the server to have forgotten a token.
+ * No test waits for time to pass, only for the server to have dropped a token.
  */
+#include "await.h"
 #include "etcd_client_fixture.h"
 #include "etcd_fixture.h"
 #include "etcd_state.h"
@@ -59,7 +60,7 @@ static vd_rev put_as_root(void)
 	return result.header.revision;
 }
 
-/* Users and roles as they are at the start of each test; the client of alice is new. */
+/* Resets users and roles for each test; the client of alice is new. */
 static int setup(void **state)
 {
 	static bool	   is_enabled;
@@ -93,23 +94,12 @@ static int teardown(void **state)
 
 /* ---- The end of a token ---- */
 
-static void pause_briefly(void)
-{
-	struct vdi_wait pause;
-	bool		signalled;
-
-	vdi_wait_init(&pause, env);
-	signalled = vdi_wait_until(&pause, vd_mono_add(vd_env_now(env), VD_MS(10)));
-	assert_false(signalled);
-	vdi_wait_fini(&pause);
-}
-
 static bool is_simple(void)
 {
 	return getenv("TOKENS") == NULL;
 }
 
-/* How many simple tokens of alice the server has forgotten. */
+/* Returns how many simple tokens of alice the server has dropped. */
 static unsigned forgotten(void)
 {
 	char	 name[512], line[16384];
@@ -130,15 +120,15 @@ static void copy_token(char *token, size_t size)
 	struct vd_bytes bytes;
 
 	vdi_lock_acquire(&alice->lock);
-	assert_non_null(alice->gate.token);
-	bytes = vd_blob_bytes(alice->gate.token);
+	assert_non_null(alice->preflight.token);
+	bytes = vd_blob_bytes(alice->preflight.token);
 	assert_true(bytes.size < size);
 	memcpy(token, bytes.data, bytes.size);
 	token[bytes.size] = 0;
 	vdi_lock_release(&alice->lock);
 }
 
-/* Uses alice's token until the server refuses it. (A simple one would live on by being used.) */
+/* Uses alice's token until the server refuses it. (A simple one would be renewed by being used.) */
 static void wear_out(void)
 {
 	struct vd_etcd_options options = etcd_options_under_test();
@@ -149,13 +139,12 @@ static void wear_out(void)
 	copy_token(token, sizeof token);
 	options.token = token;
 	fixed = fixture_open(NULL, &options);
-	while (result = range_by(fixed), !result.is_error)
-		pause_briefly();
+	AWAIT((result = range_by(fixed)).is_error);
 	assert_etcd_error(&result, VD_FORBIDDEN, "etcdserver: invalid auth token");
 	vd_etcd_close_wait(fixed);
 }
 
-/* All tokens that alice's client has now are gone. */
+/* Waits until all present tokens of alice's client have expired. */
 static void await_expiry(void)
 {
 	unsigned before = is_simple() ? forgotten() : 0;
@@ -163,8 +152,7 @@ static void await_expiry(void)
 	if (!is_simple())
 		wear_out();
 	else
-		while (forgotten() == before)
-			pause_briefly();
+		AWAIT(forgotten() != before);
 }
 
 static void e209_calls_and_watches_outlive_their_token(void **state)
@@ -183,10 +171,10 @@ static void e209_calls_and_watches_outlive_their_token(void **state)
 
 		assert_etcd_ok(&result);
 		await_expiry();
-		/* The watch does not notice. */
+		/* The watch is not affected. */
 		revision = put_as_root();
 		WATCHER_EXPECT_EVENTS(&first, revision);
-		/* Nor does who joins its stream, which was opened with a token that is gone. */
+		/* Nor is a watch that joins its stream, which was opened with an expired token. */
 		request.revision = revision;
 		watcher_open(&second, alice, request);
 		WATCHER_EXPECT_EVENTS(&second, revision);
@@ -225,13 +213,13 @@ static void e209_a_password_that_changes_is_one_error(void **state)
 	assert_etcd_error(&result, VD_FORBIDDEN, text);
 	assert_non_null(strchr(result.error.endpoint, ':'));
 	assert_false(result.error.maybe_applied);
-	/* The stream asks for a new token when somebody joins it, and is refused for all who are on it. */
+	/* The stream requests a new token when a watch joins it, and is refused for all its watches. */
 	watcher_open(&second, alice, request);
 	expect_refusal(&second, text);
 	expect_refusal(&first, text);
 	watcher_close(&first);
 	watcher_close(&second);
-	/* Nothing is left of it when the password is right again. */
+	/* The failure has no effect once the password is right again. */
 	CALL_OK(result, vd_etcd_user_change_password(root, NULL, "alice", "one", etcd_note_done, &result));
 	result = range_by(alice);
 	assert_etcd_ok(&result);
@@ -240,7 +228,7 @@ static void e209_a_password_that_changes_is_one_error(void **state)
 	watcher_close(&first);
 }
 
-/* The client cannot; etcd's own tool can. */
+/* Our client cannot do this, so it uses etcd's own tool. */
 static void revoke_role(void)
 {
 	char command[1024];
@@ -271,8 +259,8 @@ static void e209_a_role_that_is_revoked_is_one_error(void **state)
 	expect_refusal(&second, text);
 	watcher_close(&second);
 	if (is_simple()) {
-		/* What was allowed when it began goes on, as etcd has it. (JWT: the token was renewed with
-		 * the stream.) */
+		/* A watch that was permitted when it began continues, as in etcd. (JWT: the token was renewed
+		 * with the stream.) */
 		revision = put_as_root();
 		WATCHER_EXPECT_EVENTS(&first, revision);
 	} else {
@@ -284,7 +272,7 @@ static void e209_a_role_that_is_revoked_is_one_error(void **state)
 	assert_etcd_ok(&result);
 }
 
-/* What lives as long as the group. */
+/* Teardown of the whole group. */
 static int end(void **state)
 {
 	if (root)

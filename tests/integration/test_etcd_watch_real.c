@@ -1,9 +1,9 @@
-/* Watches over a real etcd in trouble: killed and started again, compacted while nobody was connected, a
- * reader that stands still, 10,000 watches on one stream. Runs under with-etcd.sh with --proxy;
+/* Watches on a real etcd with faults: killed and restarted, compacted while the client was disconnected, a
+ * reader that pauses, 10,000 watches on one stream. Runs under with-etcd.sh with --proxy;
  * VEDETTE_TEST_SIZE=full for the full sizes.
  *
- * What a disturbed watch saw is compared with what an undisturbed one reads afterwards from the same
- * revision: the history itself.
+ * The events of a disturbed watch are compared with those that an undisturbed watch reads afterwards from the
+ * same revision: the history itself.
  */
 #include "etcd_fixture.h"
 
@@ -15,7 +15,7 @@
 #define EVENTS_MAX 20000
 
 static struct vd_etcd *client; /* through the proxies */
-static struct vd_etcd *writer; /* around them */
+static struct vd_etcd *writer; /* bypassing them */
 
 static bool is_full(void)
 {
@@ -76,7 +76,7 @@ static vd_status answer_wait(struct answer *answer)
 
 static const struct vd_etcd_call patient = { .timeout = { INT64_C(20000000000) } };
 
-/* Until it was answered: a write that may have happened is made once more. */
+/* Repeats a write until it is answered, also if it may have happened. */
 static vd_rev put(const char *key, const char *value)
 {
 	for (int attempt = 0; attempt < 100; attempt++) {
@@ -101,7 +101,7 @@ static void compact(vd_rev revision)
 	assert_status(answer_wait(&answer), VD_OK);
 }
 
-/* ---- What a watch saw ---- */
+/* ---- Events of a watch ---- */
 
 struct seen {
 	size_t	      count;
@@ -127,7 +127,7 @@ static void read_until(struct watcher *watcher, struct seen *seen, vd_rev revisi
 	}
 }
 
-/* The history from the first event seen to the last, read by a watch that nothing disturbs. */
+/* Reads the history from the first event to the last by an undisturbed watch, and compares. */
 static void compare_with_history(const struct seen *seen)
 {
 	static struct seen history;
@@ -156,7 +156,7 @@ static struct vd_etcd_watch_request everything(vd_rev revision)
 						.fragment = true };
 }
 
-/* Created, so that what is written from now on is seen. */
+/* Waits for the creation, so that later writes are received. */
 static void open_created(struct watcher *watcher, struct vd_etcd *with, struct vd_etcd_watch_request request)
 {
 	request.created_notify = true;
@@ -211,8 +211,8 @@ static void e284_compacted_while_disconnected(void **state)
 		last = put(PREFIX "c", "not seen");
 	compact(last);
 	ask("proxy all heal");
-	/* Both wanted revisions that are gone; the one without events, too: nothing told it to go on
-	 * (E-281). */
+	/* Both need revisions that are compacted, also the one without events, because it never received a
+	 * later revision (E-281). */
 	watcher_expect_end(&watcher, VD_EXPIRED);
 	assert_int_equal(watcher.error.error.compacted, last);
 	assert_int_equal(watcher.error.code, VD_ETCD_COMPACTED);
@@ -290,7 +290,7 @@ struct member {
 	struct vd_etcd_watch *watch;
 	bool		      is_listed; /* under lock */
 	bool		      is_created;
-	vd_rev		      wanted; /* of the next event; 0: none is expected */
+	vd_rev		      wanted; /* revision of the next expected event; 0: none */
 };
 
 struct crowd {
@@ -333,7 +333,7 @@ static void member_read(struct member *member)
 	assert_status(status, VD_AGAIN);
 }
 
-/* Reads who has something until enough was created and seen. */
+/* Reads watches with events until enough were created and received. */
 static void crowd_read(struct crowd *crowd, size_t created, size_t events)
 {
 	while (crowd->created < created || crowd->events < events) {
@@ -375,7 +375,7 @@ static void e261_e272_ten_thousand_watches_on_one_stream(void **state)
 		snprintf(key, sizeof key, "/crowd/%05zu", i);
 		request.key = vd_bytes_of(key);
 		assert_status(vd_etcd_watch_open(client, &request, &member->watch, &error), VD_OK);
-		member_read(member); /* asks to be told */
+		member_read(member); /* requests a notification */
 	}
 	crowd_read(&crowd, count, 0);
 	for (int turn = 0; turn < 3; turn++) {

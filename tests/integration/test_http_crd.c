@@ -1,5 +1,5 @@
-/* CustomResourceDefinitions: kinds that come and go while the server runs. The server is in this process.
- * */
+/* CustomResourceDefinitions that are created, changed and deleted while the server runs. The server is in
+ * this process. */
 #include <unistd.h>
 
 #include "http_definitions.h"
@@ -92,7 +92,7 @@ static void a_schema_holds_for_its_objects(void **state)
 static void definitions_are_checked(void **state)
 {
 	static const struct {
-		const char *from, *to; /* in a good one */
+		const char *from, *to; /* the wrong text, and the right one */
 		const char *part;
 	} rows[] = {
 		{ "widgets.example.com", "foo", "must be spec.names.plural+" },
@@ -181,7 +181,7 @@ static void members_that_a_definition_does_not_have_are_told(void **state)
 	definitions_expect("GET", path, "", "", 200, "\"storedVersions\":[\"v1\"]");
 }
 
-/* On every answer for the version, whatever it says, and beside other warnings. */
+/* Every answer for the version has the warning, also beside other warnings. */
 static void a_deprecated_version_is_warned_of(void **state)
 {
 	static const char line[] = "\r\nWarning: 299 - \"example.com/v1beta1 Widget is deprecated; use "
@@ -265,7 +265,7 @@ static void versions_share_objects_and_watches_go_on(void **state)
 			   "\"apiVersion\":\"example.com/v1\"");
 	definitions_expect("PUT", WIDGETS("v1") "/b", JSON, WIDGET("v2", "b", ""), 400,
 			   "does not match the expected API version");
-	/* The old watch has its old columns, the new one the new ones. */
+	/* The old watch keeps its columns, the new one has the new ones. */
 	text = http_read_until(fresh, "{\"cells\":[\"b\",3]");
 	free(text);
 	text = http_read_until(old, "\"MODIFIED\"");
@@ -324,7 +324,7 @@ static void objects_go_before_their_definition(void **state)
 	definitions_expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "c", ""), 405,
 			   "create not allowed while custom resource definition is terminating");
 	definitions_await(WIDGETS("v1") "/a", 404, "");
-	/* One that cannot be decoded is in no list, and holds the definition as well. */
+	/* An undecodable object is in no list, and keeps the definition as well. */
 	assert_status(vd_store_put_wait(definitions_server.store, key, vd_bytes_of("junk"), NULL, NULL),
 		      VD_OK);
 	definitions_await(CRDS "/widgets.example.com", 200,
@@ -343,7 +343,7 @@ static void objects_go_before_their_definition(void **state)
 	assert_non_null(strstr(strstr(text, "{\"type\":\"DELETED\"") + 1, "{\"type\":\"DELETED\""));
 	free(text);
 	(void) close(watch);
-	/* Nothing of it is left for one of the same name. */
+	/* Nothing of the old definition affects one of the same name. */
 	definitions_make_widgets();
 	definitions_lack(WIDGETS("v1"), "\"name\":\"b\"");
 }
@@ -358,7 +358,7 @@ static void definitions_are_served_after_a_restart(void **state)
 		definitions_expect("GET", WIDGETS("v1") "/a", "", "", 200, "\"name\":\"a\"");
 	definitions_await(CRDS "/wodgets.example.com", 200,
 			  "\"status\":\"False\",\"type\":\"NamesAccepted\"");
-	/* And while one is on its way out. */
+	/* Also while one is being deleted. */
 	definitions_expect("PATCH", WIDGETS("v1") "/a", MERGE, "{\"metadata\":{\"finalizers\":[\"x.y/z\"]}}",
 			   200, "");
 	definitions_expect("DELETE", CRDS "/widgets.example.com", "", "", 200, "");
@@ -376,7 +376,7 @@ static void two_servers_see_each_others_definitions(void **state)
 
 	http_fixture_start(&other, 2, NULL);
 	definitions_make_widgets();
-	for (int i = 0; i < 4; i++) /* all loops, at once: it is Established */
+	for (int i = 0; i < 4; i++) /* all loops, at once, because it is Established */
 		http_expect(other.port, "GET", WIDGETS("v1"), "", "", 200, "WidgetList");
 	http_expect(other.port, "POST", WIDGETS("v1"), JSON, WIDGET("v1", "a", ""), 201, "");
 	definitions_expect("GET", WIDGETS("v1") "/a", "", "", 200, "");

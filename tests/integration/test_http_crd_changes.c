@@ -1,5 +1,5 @@
-/* What follows when kinds come and go: watches, the garbage collector, defaults, the resources file, and
- * many at once. The server is in this process. */
+/* Effects of new and deleted kinds: on watches, the garbage collector, defaults, the resources file; and many
+ * at once. The server is in this process. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ static int occurrences(const char *text, const char *part)
 	return count;
 }
 
-/* Megabytes are on their way to one that does not read when the definition is gone for everybody else. */
+/* Megabytes are in flight to a slow watch after the definition is gone for all other clients. */
 static void a_slow_watch_hears_of_all_deletions(void **state)
 {
 	int   watch, count = 150;
@@ -48,7 +48,7 @@ static void a_slow_watch_hears_of_all_deletions(void **state)
 	definitions_expect("DELETE", CRDS "/widgets.example.com", "", "", 200, "");
 	definitions_await(CRDS "/widgets.example.com", 404, "");
 	definitions_await(WIDGETS("v1"), 404, "could not find");
-	/* A kind of the same name does not mind those who still read of the old one. */
+	/* A new kind of the same name does not affect those who still read from the old one. */
 	definitions_make_widgets();
 	definitions_expect("POST", WIDGETS("v1"), JSON, WIDGET("v1", "fresh", ""), 201, "");
 	body = http_read_until(watch, NULL);
@@ -83,7 +83,7 @@ static void uid_of(const char *path, char uid[64])
 	free(text);
 }
 
-/* format has the place of the owner's uid. */
+/* format has a place for the owner's uid. */
 static void create_owned(const char *path, const char *format, const char *uid)
 {
 	char body[1024];
@@ -92,8 +92,8 @@ static void create_owned(const char *path, const char *format, const char *uid)
 	definitions_expect("POST", path, JSON, body, 201, uid);
 }
 
-/* The collector knows a kind before there can be an object of it: else what is to be orphaned is not found,
- * and collected later. */
+/* The collector watches a kind before an object of it can exist; otherwise an object to be orphaned would not
+ * be found, and collected later. */
 static void new_kinds_are_searched_for_dependents(void **state)
 {
 	for (int i = 0; i < 8; i++) {
@@ -122,7 +122,7 @@ static void new_kinds_are_searched_for_dependents(void **state)
 	}
 }
 
-/* What a kind's objects owned goes with the kind; and again when it comes again. */
+/* The dependents of a kind's objects are deleted with the kind; and again after it was created again. */
 static void what_a_kind_owned_goes_with_it(void **state)
 {
 	for (int round = 0; round < 3; round++) {
@@ -158,8 +158,8 @@ static long metric(const char *name)
 	return value;
 }
 
-/* Whether an owner of an unknown kind is absent nobody can say: nothing is deleted until the kind is known,
- * and then soon. */
+/* An owner of an unknown kind may exist: its dependents stay until the kind is known, and are then checked
+ * soon. */
 static void owners_of_unknown_kinds_are_not_absent(void **state)
 {
 	static const char retries[] = "\nvedette_garbage_collector_actions_total{action=\"failed\"} ";
@@ -190,7 +190,7 @@ static void owners_of_unknown_kinds_are_not_absent(void **state)
 	"\"color\":{\"type\":\"string\"" default "}}}}}}}"
 #define VERSIONS(text) "{\"spec\":{\"versions\":[" text "]}}"
 
-/* In every answer: of the object alone, of the list, of a list by a field, and of a watch's first events. */
+/* In every answer: the object alone, the list, a list by a field, and the initial events of a watch. */
 static void await_color(const char *color)
 {
 	char part[64], path[256];
@@ -211,8 +211,8 @@ static void await_color(const char *color)
 	(void) close(watch);
 }
 
-/* What was stored before its schema had a default has it nevertheless, by the version that it is stored in;
- * the store keeps what was written, until something is written. */
+/* Objects stored before their schema had a default have it in answers, by the version in which they are
+ * stored; the stored text stays until the next write. */
 static void objects_have_defaults_that_came_after_them(void **state)
 {
 	int   before = http_open(definitions_server.port, 0), code;
@@ -245,7 +245,8 @@ static void objects_have_defaults_that_came_after_them(void **state)
 				   "v2", "false", ",\"default\":\"blue\"")),
 			   200, "");
 	await_color("green");
-	/* Another version becomes the one that is stored: what is stored in the old one keeps that one's. */
+	/* Another version becomes the storage version: objects stored in the old one keep that one's
+	 * defaults. */
 	definitions_expect("PATCH", CRDS "/widgets.example.com", MERGE,
 			   VERSIONS(SPEC("v1", "false", ",\"default\":\"green\"") "," SPEC(
 				   "v2", "true", ",\"default\":\"blue\"")),
@@ -254,7 +255,7 @@ static void objects_have_defaults_that_came_after_them(void **state)
 	await_color("green");
 	definitions_restart_server();
 	await_color("green");
-	/* Without the default it is gone from what never had it written. */
+	/* Without the default, objects that were stored without it no longer show it. */
 	definitions_expect("PATCH", CRDS "/widgets.example.com", MERGE,
 			   VERSIONS(SPEC("v1", "false", "") "," SPEC("v2", "true", "")), 200, "");
 	definitions_await_without(WIDGETS("v1") "/old", "color");
@@ -263,7 +264,7 @@ static void objects_have_defaults_that_came_after_them(void **state)
 				   "v2", "true", ",\"default\":\"blue\"")),
 			   200, "");
 	await_color("green");
-	/* A watch tells of it with what it had. */
+	/* A watch event has the value from before. */
 	before = definitions_watch_until(WIDGETS("v1") "?watch=1", "", "\"color\":\"green\"");
 	definitions_expect("PATCH", WIDGETS("v1") "/old", MERGE, "{\"spec\":{\"size\":4}}", 200,
 			   "\"color\":\"green\"");
@@ -307,7 +308,7 @@ static void the_resources_file_is_read_again(void **state)
 			   "v1\",\"kind\":\"Gadget\",\"metadata\":{\"name\":\"a\"},\"spec\":{\"x\":5}}",
 			   201, "");
 	watch = definitions_watch_until(GADGETS "?watch=1", "", "ADDED");
-	/* A definition of a kind that the file has. */
+	/* A definition of a kind in the file. */
 	definitions_create("gadgets", "Gadget", V1, "");
 	definitions_await(CRDS "/gadgets.example.com", 200,
 			  "is already in use by a kind that this server was told of at its "
@@ -317,7 +318,7 @@ static void the_resources_file_is_read_again(void **state)
 	assert_status(vd_server_reload(definitions_server.server, &error), VD_OK);
 	definitions_expect("GET", GADGETS, TABLE, "", 200, "{\"cells\":[\"a\",5]");
 	definitions_expect("DELETE", GADGETS "/a", "", "", 200, "");
-	free(http_read_until(watch, "DELETED")); /* it went on */
+	free(http_read_until(watch, "DELETED")); /* it continued */
 	write_file("[" GADGET ",\"colour\":1}]");
 	assert_status(vd_server_reload(definitions_server.server, &error), VD_INVALID);
 	assert_non_null(strstr(error.message, "entry 0 (gadgets): colour: unknown key"));

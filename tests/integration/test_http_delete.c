@@ -1,5 +1,5 @@
-/* Deletion over HTTP, the server in this process: finalizers, propagation, grace periods, and namespaces to
- * their end. */
+/* Deletion over HTTP, with the server in this process: finalizers, propagation, grace periods, and the end of
+ * namespaces. */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -57,8 +57,8 @@ static void r666_r667_what_a_delete_answers(void **state)
 			"gracePeriodSeconds must be an integer");
 }
 
-/* A condition on the version holds for the object as it was asked for, also where the deletion changes it
- * first. */
+/* A precondition on the version applies to the object as it was requested, even if the deletion changes the
+ * object first. */
 static void r668_a_version_is_asked_for_once(void **state)
 {
 	static const struct {
@@ -87,7 +87,7 @@ static void r668_a_version_is_asked_for_once(void **state)
 				rows[i].code == 200 ? "\"deletionTimestamp\"" : "NotFound");
 		if (rows[i].code == 404)
 			continue;
-		/* It has been marked since. */
+		/* It was marked since then. */
 		deletion_expect("DELETE", CM("versions") "/v", body, 409,
 				"Precondition failed: ResourceVersion in precondition");
 		deletion_expect("PATCH", CM("versions") "/v", "{\"metadata\":{\"finalizers\":null}}", 200,
@@ -95,9 +95,8 @@ static void r668_a_version_is_asked_for_once(void **state)
 	}
 }
 
-/* With a limit a collection loses one page, from where its token says; without, it loses all. The options are
- * the body's if there is one.
- * rules: R-604, R-614 */
+/* With a limit, one page of a collection is deleted, from the position of the token; without, all of it. The
+ * options are those of the body, if there is one. rules: R-604, R-614 */
 static void r669_collections_are_deleted_by_pages(void **state)
 {
 	char body[64], path[512], *text, *token;
@@ -214,7 +213,7 @@ static void a_namespace_waits_for_finalizers_and_says_so(void **state)
 	deletion_expect_gone(NS, "held");
 }
 
-/* What cannot be decoded is in no list, and still must not be left behind. rules: O-20 */
+/* An undecodable object is in no list, but must not remain. rules: O-20 */
 static void a_namespace_waits_for_what_cannot_be_decoded(void **state)
 {
 	struct vd_bytes key = vd_bytes_of("/registry/configmaps/unreadable/c");
@@ -260,7 +259,7 @@ static void finalize_has_its_own_door(void **state)
 	deletion_expect("PATCH", NS "/door/finalize", "{}", 405, "");
 	deletion_expect("DELETE", NS "/door", "", 200,
 			"\"finalizers\":[\"kubernetes\",\"example.com/mine\"]");
-	/* The server has done its part; the rest is somebody else's. */
+	/* The server has done its part; the other finalizer belongs to the client. */
 	free(deletion_watch_until(NS, "door", 0, "\"spec\":{\"finalizers\":[\"example.com/mine\"]}"));
 	deletion_expect("DELETE", NS "/door", "", 200, "Terminating");
 	deletion_expect("PUT", NS "/door/finalize", "{\"metadata\":{\"name\":\"door\"},\"spec\":{}}", 200,
@@ -268,7 +267,7 @@ static void finalize_has_its_own_door(void **state)
 	deletion_expect("GET", NS "/door", "", 404, "");
 }
 
-/* What was let in just before must not survive: creates race with the deletion, from many connections. */
+/* No object may outlive its namespace: creates race with the deletion, from many connections. */
 static void nothing_survives_its_namespace(void **state)
 {
 	enum { WRITERS = 8 };
@@ -305,7 +304,7 @@ static void nothing_survives_its_namespace(void **state)
 	}
 }
 
-/* The store, but for a transaction that is held back before it is made. */
+/* A store that can hold a transaction back before it is made. */
 static struct {
 	const struct vd_store_ops *ops;
 	pthread_mutex_t		   mutex;
@@ -329,8 +328,8 @@ static vd_status hold_txn(struct vd_store *store, const struct vd_txn_request *r
 	return held.ops->txn(store, request, done, arg);
 }
 
-/* A create that has seen its namespace, and commits when that is gone, or another one of the same name: it
- * does not. */
+/* A create that has read its namespace does not commit if the namespace is gone by then, or was replaced by
+ * another one of the same name. */
 static void a_create_that_comes_too_late_is_refused(void **state)
 {
 	struct vd_store_ops ops = *deletion_server.store->ops;
@@ -341,7 +340,7 @@ static void a_create_that_comes_too_late_is_refused(void **state)
 	ops.txn = hold_txn;
 	deletion_stop_server();
 	deletion_server.store->ops = &ops;
-	deletion_loop_count = 16; /* one of them is held */
+	deletion_loop_count = 16; /* one of them is blocked */
 	deletion_start_server(false);
 	for (int round = 0; round < 2; round++) {
 		int fd;
@@ -366,7 +365,7 @@ static void a_create_that_comes_too_late_is_refused(void **state)
 		text = http_read_until(fd, NULL);
 		(void) close(fd);
 		assert_int_equal(atoi(text + 9),
-				 round == 0 ? 404 : 201); /* the new namespace is as good as the old one */
+				 round == 0 ? 404 : 201); /* the create is valid in the new namespace */
 		free(text);
 		if (round == 0)
 			deletion_expect_empty(CM("slow"));
@@ -377,7 +376,7 @@ static void a_create_that_comes_too_late_is_refused(void **state)
 	deletion_start_server(false);
 }
 
-/* Derived from the objects only: a server that starts goes on with what another one had begun. */
+/* Derived from the objects only: a restarted server continues the deletions of the previous one. */
 static void a_restart_goes_on(void **state)
 {
 	(void) state;

@@ -1,5 +1,5 @@
-/* The garbage collector over HTTP, the server in this process: dependents of owners that go, and a model of
- * what must remain. */
+/* The garbage collector over HTTP, with the server in this process: dependents of deleted owners, and a model
+ * of the objects that must remain. */
 #include <unistd.h>
 
 #include "http_deletion.h"
@@ -10,7 +10,7 @@
 #define RS(name) "/apis/apps/v1/namespaces/" name "/replicasets"
 #define DP(name) "/apis/apps/v1/namespaces/" name "/deployments"
 
-/* Makes an object and gives its uid; owners is the text of its references, "" for none. */
+/* Creates an object and returns its uid; owners is the text of its references, "" for none. */
 static void make(const char *collection, const char *name, const char *owners, char uid[64])
 {
 	char  body[2048];
@@ -24,7 +24,7 @@ static void make(const char *collection, const char *name, const char *owners, c
 		print_message("%s: %s\n", body, text);
 	assert_int_equal(code, 201);
 	at = strstr(text, "\"uid\":\"");
-	while (strstr(at + 1, "\"uid\":\"")) /* its own is behind those of its owners */
+	while (strstr(at + 1, "\"uid\":\"")) /* its own uid is after those of its owners */
 		at = strstr(at + 1, "\"uid\":\"");
 	(void) snprintf(uid, 64, "%.36s", at + 7);
 	free(text);
@@ -92,7 +92,7 @@ static void foreground_dependents_go_first(void **state)
 
 	(void) state;
 	make_tree("front", true);
-	/* As soon as a watch says that the owner has gone, nothing of what it owned is there. */
+	/* When a watch reports the owner's deletion, none of its dependents exists. */
 	fd = http_open(deletion_server.port, 0);
 	(void) snprintf(path, sizeof path, DP("front") "?watch=1&resourceVersion=%lld",
 			deletion_present_revision(DP("front")));
@@ -145,7 +145,7 @@ static void one_owner_that_lives_is_enough(void **state)
 	revision = deletion_present_revision(CM("several"));
 	deletion_expect("DELETE", CM("several") "/a", "", 200, "Success");
 	free(deletion_watch_until(CM("several"), "c", revision,
-				  "\"type\":\"MODIFIED\"")); /* the reference to a is gone */
+				  "\"type\":\"MODIFIED\"")); /* the reference to a was removed */
 	deletion_expect("GET", CM("several") "/c", "", 200, b);
 	deletion_expect("DELETE", CM("several") "/b", "", 200, "Success");
 	deletion_expect_gone(CM("several"), "c");
@@ -162,20 +162,20 @@ static void an_owner_elsewhere_is_none(void **state)
 	make(CM("here"), "b", owned_by("v1", "ConfigMap", "a", a, false), uid);
 	deletion_expect_gone(CM("here"), "b");
 	deletion_expect("GET", CM("there") "/a", "", 200, "");
-	/* An owner that never was. */
+	/* An owner that never existed. */
 	make(CM("here"), "c",
 	     owned_by("v1", "ConfigMap", "none", "5e1f2f7e-0000-4000-8000-000000000000", false), uid);
 	deletion_expect_gone(CM("here"), "c");
-	/* One of the same name, but another one. */
+	/* An object of the same name with another uid. */
 	make(CM("here"), "a", "", uid);
 	make(CM("here"), "d", owned_by("v1", "ConfigMap", "a", a, false), uid);
 	deletion_expect_gone(CM("here"), "d");
-	/* Without a namespace nothing in one can be followed; a kind that is not served cannot either: both
-	 * stay. */
+	/* A cluster-scoped object cannot refer to a namespaced owner, and an owner of an unknown kind cannot
+	 * be checked: both objects stay. */
 	make("/api/v1/persistentvolumes", "v", owned_by("v1", "ConfigMap", "a", a, false), uid);
 	make(CM("here"), "e",
 	     owned_by("example.com/v1", "Thing", "t", "5e1f2f7e-0000-4000-8000-000000000001", false), uid);
-	/* Owned from outside of the namespace. */
+	/* An owner outside of the namespace. */
 	make("/api/v1/persistentvolumes", "w", "", a);
 	make(CM("here"), "f", owned_by("v1", "PersistentVolume", "w", a, false), uid);
 	make(CM("here"), "g",
@@ -206,7 +206,7 @@ static void a_circle_ends(void **state)
 	deletion_expect_gone(CM("circle"), "b");
 }
 
-/* Collected by the next server, too: what is to be done is in the objects. */
+/* The next server collects, too, because the objects contain all that is needed. */
 static void dependents_of_what_went_before_the_start_go(void **state)
 {
 	(void) state;
@@ -223,8 +223,8 @@ static void dependents_of_what_went_before_the_start_go(void **state)
 	deletion_expect_gone(NS "/before/pods", "p0-0");
 }
 
-/* References are taken out by uid. One that does not hold, though its uid is that of an owner that is there,
- * takes nothing along. */
+/* References are removed by uid. A wrong one with the uid of an existing owner must not remove the right
+ * one. */
 static void an_owner_that_is_named_twice_holds_as_long_as_it_is_there(void **state)
 {
 	char	  owner[64], other[64], uid[64], owners[1024];
@@ -248,7 +248,8 @@ static void an_owner_that_is_named_twice_holds_as_long_as_it_is_there(void **sta
 	deletion_expect_gone(CM("twice"), "owned");
 }
 
-/* A pod whose node is not there goes when its grace period is over; one whose node is there waits for it. */
+/* A pod whose node does not exist is removed when its grace period is over; one whose node exists waits for
+ * it. */
 static void r667_pods_of_absent_nodes_go(void **state)
 {
 	(void) state;
@@ -288,7 +289,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed;
 }
 
-/* What is left in the end: who has owners, but none that is there, goes. */
+/* Computes the final state: objects with owners, none of which exists, are deleted. */
 static void settle_model(struct model *model)
 {
 	for (bool changed = true; changed;) {
@@ -326,8 +327,8 @@ static void make_forest(struct model *model, uint64_t *seed)
 	}
 }
 
-/* Owners are deleted in all ways while the server is stopped and started; in the end there is exactly what
- * the model says. */
+/* Owners are deleted in all ways while the server is stopped and restarted; the final state is exactly the
+ * model's. */
 static void r667_the_collector_against_a_model(void **state)
 {
 	static const char *const policies[] = { "Background", "Foreground", "Background" };
@@ -367,7 +368,7 @@ static void r667_the_collector_against_a_model(void **state)
 			else
 				deletion_expect_gone(CM("forest"), name);
 		}
-		for (int i = 0; i < OBJECTS; i++) { /* nor did anything go meanwhile */
+		for (int i = 0; i < OBJECTS; i++) { /* nothing was deleted meanwhile either */
 			char path[128];
 
 			(void) snprintf(path, sizeof path, CM("forest") "/o%d", i);

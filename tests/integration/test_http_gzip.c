@@ -1,5 +1,5 @@
-/* Compressed answers (R-647): who gets them, that they hold what the plain ones do, and that neither their
- * size nor who does not read them is anybody's trouble. */
+/* Compressed answers (R-647): for which clients, that their content is equal to plain ones, and that neither
+ * long answers nor slow readers affect other clients. */
 #include <poll.h>
 #include <unistd.h>
 #include <vedette/vedette.h>
@@ -28,14 +28,14 @@ static void send_request(int fd, const char *request, const char *headers)
 
 struct answer {
 	char  *head; /* NUL-terminated */
-	char  *body; /* without its chunks */
+	char  *body; /* without chunk framing */
 	size_t size;
 	bool   is_whole;
 };
 
 static char text[TEXT_MAX + 1];
 
-/* Whether text[0..size) is a whole answer; takes the chunks apart when it is. */
+/* Returns true if text[0..size) is a whole answer; then removes the chunk framing. */
 static bool take_apart(size_t size, struct answer *answer)
 {
 	char *end = memmem(text, size, "\r\n\r\n", 4), *at, *to, *length;
@@ -73,7 +73,7 @@ static bool take_apart(size_t size, struct answer *answer)
 	return false;
 }
 
-/* Of what there is when the connection ends without a whole answer, the head at least. */
+/* If the connection ends without a whole answer, returns at least the head. */
 static struct answer read_answer(int fd)
 {
 	struct answer answer = { 0 };
@@ -86,8 +86,8 @@ static struct answer read_answer(int fd)
 			break;
 		size += (size_t) got;
 		text[size] = 0;
-		/* The end of a chunked answer cannot stand inside it here: contents have no line ends like
-		 * that, or are looked at as a whole anyway. */
+		/* The end of a chunked answer cannot occur inside it here: contents have no such line ends,
+		 * or are compared as a whole. */
 		if (take_apart(size, &answer)) {
 			answer.is_whole = true;
 			return answer;
@@ -117,7 +117,7 @@ static bool is_gzip(const struct answer *answer)
 	return encoded;
 }
 
-/* The content. Free. */
+/* Returns the uncompressed content; free it. */
 static char *unpack(const struct answer *answer, size_t *ret_size)
 {
 	char	*content = malloc(TEXT_MAX);
@@ -145,7 +145,7 @@ static void put(struct http_fixture *world, unsigned number, size_t size, bool r
 	http_fixture_put(world, name, size, random);
 }
 
-/* The same answer with and without, and whether the one with is compressed. */
+/* Checks that the answer is equal with and without gzip, and whether the former is compressed. */
 static void assert_same(const struct http_fixture *world, const char *request, const char *headers,
 			bool is_compressed)
 {
@@ -213,7 +213,7 @@ static void r647_h308_long_answers_are_compressed_for_who_asks(void **state)
 	put(&world, 1, 200000, true);
 	assert_same(&world, "GET " CM "/c1 HTTP/1.1", "", true);
 	assert_same(&world, "GET " CM "/c1?pretty=true HTTP/1.1", "", true);
-	/* A table's ages are of the moment, so only whether it holds what it should is looked at. */
+	/* Ages in a table change, so only some of the content is compared. */
 	answer = ask(&world, "GET " CM " HTTP/1.1", TABLE GZIP);
 	content = unpack(&answer, &size);
 	assert_true(size > VDI_GZIP_THRESHOLD);
@@ -229,7 +229,7 @@ static void r647_h308_long_answers_are_compressed_for_who_asks(void **state)
 	/* No chunks in HTTP/1.0. */
 	answer = ask(&world, "GET " CM " HTTP/1.0", GZIP);
 	assert_false(is_gzip(&answer));
-	/* The connection lives on. */
+	/* The connection stays open. */
 	fd = http_open(world.port, 0);
 	for (int i = 0; i < 3; i++) {
 		send_request(fd, "GET " CM " HTTP/1.1", GZIP);
@@ -255,7 +255,7 @@ static void r647_the_threshold_is_met_exactly(void **state)
 	struct answer		 answer;
 
 	for (unsigned i = 0; i < 15; i++)
-		put(&world, 0, 1, false); /* so that no revision gains a digit below */
+		put(&world, 0, 1, false); /* so that no revision gets one more digit below */
 	put(&world, 1, 3000, true);
 	for (int i = 0; i < 2; i++) {
 		put(&world, 0, size, false);
@@ -308,8 +308,8 @@ static bool begins_with_gzip(int fd)
 	return strstr(text, "Content-Encoding: gzip") != NULL;
 }
 
-/* Clients that do not read keep their encoders; there are not more than VDI_GZIP_LOOP_MAX, everybody else is
- * served plainly, and served. */
+/* Slow readers keep their encoders; there are at most VDI_GZIP_LOOP_MAX, and other clients get plain
+ * answers. */
 static void encoders_are_bounded(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -338,9 +338,9 @@ static void encoders_are_bounded(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* As many lists as there are encoders are made at once by one loop, as fast as they are read; who asks for
- * little is answered in between, long before the first of them is complete. All is read by one thread, so
- * what comes first is what the server sent first. */
+/* One loop makes as many lists as there are encoders, as fast as they are read. A small request is answered
+ * meanwhile, long before the first list is complete. One thread reads everything, so the order of arrival is
+ * that of sending. */
 static void long_lists_hold_up_nobody(void **state)
 {
 	enum { LISTS = VDI_GZIP_LOOP_MAX };
@@ -355,7 +355,7 @@ static void long_lists_hold_up_nobody(void **state)
 	for (int i = 0; i < LISTS; i++) {
 		waiting[i] = (struct pollfd) { http_open(world.port, 16384), POLLIN, 0 };
 		send_request(waiting[i].fd, "GET " CM " HTTP/1.1", GZIP);
-		assert_true(begins_with_gzip(waiting[i].fd)); /* it goes on until its socket is full */
+		assert_true(begins_with_gzip(waiting[i].fd)); /* it continues until its socket is full */
 	}
 	little = http_open(world.port, 0);
 	waiting[LISTS] = (struct pollfd) { little, POLLIN, 0 };
@@ -386,7 +386,7 @@ static void long_lists_hold_up_nobody(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* an answer that has begun and is not out in time is cut. */
+/* an answer that has begun and is not complete in time is cut off. */
 static void r652_an_answer_that_is_not_read_is_cut(void **state)
 {
 	static const char *const headers[] = { "", GZIP };
@@ -409,8 +409,8 @@ static void r652_an_answer_that_is_not_read_is_cut(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* Every allocation of such an answer fails in turn: it is whole, or an error, or cut, and the server goes
- * on. */
+/* Each allocation of such an answer fails in turn: the answer is complete, or an error, or cut, and the
+ * server continues. */
 static void without_memory_an_answer_is_plain_or_none(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;

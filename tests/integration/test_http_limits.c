@@ -1,5 +1,5 @@
-/* What a client may take, and how long: deadlines, limits for one client, and that one client's greed is
- * nobody else's trouble. */
+/* Limits of one client: deadlines, requests, watches, bytes; and that one client's excess does not affect
+ * others. */
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -11,16 +11,16 @@
 #include "wait.h"
 
 #define CM "/api/v1/namespaces/default/configmaps"
-#define FAR CM "?resourceVersion=1000000" /* waits 3 s for a revision that does not come */
+#define FAR CM "?resourceVersion=1000000" /* waits 3 s for a revision that is never reached */
 
-/* A store that, when told so, leaves transactions unanswered until it is told otherwise, or is written by
- * somebody else just before. */
+/* A store that, on request, holds transactions back until released, or is written by another client just
+ * before. */
 static struct {
 	struct vd_store_ops	   ops;
 	const struct vd_store_ops *inner;
 	_Atomic bool		   holds;
 	_Atomic(struct held_txn *) held;
-	_Atomic unsigned	   interferes; /* so many times */
+	_Atomic unsigned	   interferes; /* number of times */
 	_Atomic unsigned	   txns;
 } slow;
 
@@ -39,7 +39,7 @@ static void ignore_txn(void *arg, vd_status status, const struct vd_txn_result *
 	assert_true(result->succeeded);
 }
 
-/* Somebody else writes the object that the request is about to write. */
+/* Simulates a write of another client to the object that the request is about to write. */
 static void interfere(struct vd_store *store, const struct vd_txn_request *request, unsigned number)
 {
 	char		      value[256];
@@ -72,7 +72,7 @@ static vd_status slow_txn(struct vd_store *store, const struct vd_txn_request *r
 	return VD_OK;
 }
 
-/* All that were held fail. */
+/* All held transactions fail. */
 static void let_go(void)
 {
 	struct held_txn *held = atomic_exchange(&slow.held, NULL);
@@ -127,7 +127,7 @@ static int open_request(const struct http_fixture *world, const char *method, co
 	return fd;
 }
 
-/* Reads until the text holds mark, or (NULL) to the end. Good until the next call. */
+/* Reads until the text contains mark, or (NULL) to the end. Valid until the next call. */
 static const char *read_until(int fd, const char *mark)
 {
 	static char *text;
@@ -176,14 +176,14 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 	assert_int_equal(options.request_timeout.ns, VD_SECONDS(60).ns);
 	options.request_timeout = VD_MS(1000);
 	world = world_open(&options);
-	/* The server's own. */
+	/* The server's own limit. */
 	started = vd_env_now(world.env);
 	text = ask(&world, "GET", FAR, "a", "");
 	assert_int_equal(http_code_of(text), 504);
 	assert_has(text, "\"message\":\"Timeout: request did not complete within the allotted "
 			 "timeout\",\"reason\":\"Timeout\"");
 	assert_true(vd_mono_since(vd_env_now(world.env), started).ns >= VD_MS(990).ns);
-	/* Less, if the client says so; more is not to be had; 0 means nothing. */
+	/* A client may request less; more has no effect, 0 means no request. */
 	started = vd_env_now(world.env);
 	text = ask(&world, "GET", FAR "&timeout=100ms", "a", "");
 	assert_has(text, "within the allotted timeout");
@@ -195,7 +195,7 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 	text = ask(&world, "GET", CM "?timeout=soon", "a", "");
 	assert_int_equal(http_code_of(text), 400);
 	assert_has(text, "invalid timeout specified in the request URL - time: invalid duration");
-	/* A client that does not wait for its answer: sooner or later one leaves when the server has its
+	/* A client that does not wait for its answer: repeat until one closes after the server has its
 	 * request. */
 	do {
 		gone = open_request(&world, "GET", FAR, "a", "");
@@ -205,7 +205,7 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 		text = ask(&world, "GET", "/metrics", "x", "");
 	} while (strstr(text, "\napiserver_request_aborts_total{verb=\"LIST\",group=\"\",version=\"v1\","
 			      "resource=\"configmaps\",subresource=\"\",scope=\"namespace\"} ") == NULL);
-	/* A watch lives longer. */
+	/* A watch may last longer. */
 	text = ask(&world, "GET", CM "?watch=1&resourceVersion=1&timeoutSeconds=2&timeout=100ms", "a", "");
 	assert_int_equal(http_code_of(text), 200);
 	assert_has(text, "\r\n0\r\n\r\n");
@@ -223,9 +223,8 @@ static int late_of(const char *text, const char *how)
 	return atoi(strstr(text, line) + strlen(line));
 }
 
-/* 34 s in the server, less here: what writes one object; a list and a collection's deletion have the whole
- * time. What comes later is counted.
- * rules: R-745 */
+/* Writes of one object have 34 s in the server, less here; a list and the deletion of a collection have the
+ * full time. Later results are counted. rules: R-745 */
 static void r653_writes_have_less(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -248,12 +247,12 @@ static void r653_writes_have_less(void **state)
 	text = patch(&world, CM "/x", "{\"data\":{\"a\":\"b\"}}");
 	assert_int_equal(http_code_of(text), 504);
 	assert_has(text, "within requested timeout - context deadline exceeded");
-	/* Asked for even less: the client's own time. */
+	/* Even less on request: the client's own time. */
 	assert_has(ask(&world, "DELETE", CM "/x?timeout=100ms", "a", ""), "within the allotted timeout");
 	assert_has(ask(&world, "DELETE", CM "?timeout=700ms", "a", ""), "within the allotted timeout");
 	let_go();
 	assert_int_equal(http_code_of(ask(&world, "GET", CM "/x", "a", "")), 200);
-	/* Six were told 504; what each waited for came later. */
+	/* Six were answered 504; the result of each arrived later. */
 	do
 		text = ask(&world, "GET", "/metrics", "x", "");
 	while (late_of(text, "error") + late_of(text, "ok") < 6);
@@ -261,7 +260,7 @@ static void r653_writes_have_less(void **state)
 	world_close(&world);
 }
 
-/* A name that was made is tried eight times. */
+/* A generated name that exists is replaced by another one, up to eight times. */
 static void r660_a_name_that_is_taken_is_made_again(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -282,7 +281,7 @@ static void r660_a_name_that_is_taken_is_made_again(void **state)
 	atomic_store(&slow.interferes, 7);
 	assert_int_equal(
 		http_code_of(ask(&world, "POST", CM, "a", "{\"metadata\":{\"generateName\":\"x-\"}}")), 201);
-	/* One that was given is not made again. */
+	/* A given name is not replaced. */
 	atomic_store(&slow.interferes, 1);
 	atomic_store(&slow.txns, 0);
 	text = ask(&world, "POST", CM, "a", "{\"metadata\":{\"name\":\"x\"}}");
@@ -292,7 +291,7 @@ static void r660_a_name_that_is_taken_is_made_again(void **state)
 	world_close(&world);
 }
 
-/* A patch is applied to what somebody else has just written; one that names a revision is refused then, and
+/* A patch is applied to the newest state after a conflict; a patch that names a revision is refused then, and
  * so is a whole object. */
 static void r665_a_patch_is_applied_again_after_a_conflict(void **state)
 {
@@ -342,7 +341,7 @@ static void r655_too_many_requests_of_one_client(void **state)
 
 	options.client_request_count_max = 2;
 	world = world_open(&options);
-	for (int i = 0; i < 2; i++) /* timeoutSeconds is not for lists */
+	for (int i = 0; i < 2; i++) /* timeoutSeconds does not apply to lists */
 		busy[i] = open_request(&world, "GET", i ? FAR "&timeoutSeconds=1" : FAR, "greedy", "");
 	while (world.server->requests_open < 2)
 		continue;
@@ -353,10 +352,10 @@ static void r655_too_many_requests_of_one_client(void **state)
 	assert_has(text, "\r\nRetry-After: 1\r\n");
 	assert_has(text, "\r\nContent-Type: text/plain");
 	assert_has(text, "\r\n\r\nToo many requests, please try again later.\n");
-	/* Others are served, and so is what is no resource. */
+	/* Other clients are served, and so are paths that are no resources. */
 	assert_int_equal(http_code_of(ask(&world, "GET", CM, "modest", "")), 200);
 	assert_int_equal(http_code_of(ask(&world, "GET", "/readyz", "greedy", "")), 200);
-	/* When one is done there is room again. */
+	/* After one is complete there is room again. */
 	for (int i = 0; i < 2; i++) {
 		text = read_until(busy[i], NULL);
 		assert_int_equal(http_code_of(text), 504);
@@ -372,7 +371,7 @@ static void r655_too_many_requests_of_one_client(void **state)
 	world_close(&world);
 }
 
-/* Of all clients together, reads and writes apart; and one client alone does not get all. */
+/* Of all clients together, reads and writes separately; and a single client does not get everything. */
 static void r655_too_many_requests_of_all_clients(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -392,7 +391,7 @@ static void r655_too_many_requests_of_all_clients(void **state)
 		continue;
 	text = ask(&world, "GET", CM, "greedy", "");
 	if (http_code_of(text) ==
-	    200) /* those before were over already: under a load like that nothing can be said */
+	    200) /* those before were complete already: under such a load nothing can be tested */
 		print_message("[ too slow here ]\n");
 	else
 		assert_int_equal(http_code_of(text), 429);
@@ -408,10 +407,9 @@ static void r655_too_many_requests_of_all_clients(void **state)
 		close(busy[i]);
 	}
 	while (world.server->accounts.budgets[VDI_REQUEST_READING]
-		       .taken) /* they wait for their revision on */
+		       .taken) /* they now wait for their revision */
 		continue;
-	/* A write under way keeps its place until the store has answered, also when its client has been told
-	 * 504. */
+	/* A write in flight counts until the store has answered, also after its client got 504. */
 	atomic_store(&slow.holds, true);
 	assert_int_equal(http_code_of(ask(&world, "POST", CM, "greedy", "{\"metadata\":{\"name\":\"y\"}}")),
 			 504);
@@ -455,8 +453,7 @@ static void r655_too_many_watches_of_one_client(void **state)
 	text = ask(&world, "GET", CM "?watch=1&resourceVersion=1", "greedy", "");
 	assert_int_equal(http_code_of(text), 429);
 	assert_has(text, "Too many requests, please try again later.");
-	assert_int_equal(http_code_of(ask(&world, "GET", CM, "greedy", "")),
-			 200); /* reading is another matter */
+	assert_int_equal(http_code_of(ask(&world, "GET", CM, "greedy", "")), 200); /* reads are separate */
 	other = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "modest", "");
 	assert_int_equal(http_code_of(read_until(other, "\r\n\r\n")), 200);
 	close(other);
@@ -511,8 +508,8 @@ static void put_big(struct http_fixture *world, const char *name)
 	put_of_size(world, name, 100100);
 }
 
-/* A client that reads nothing holds its own share of bytes and no more, however many connections it has;
- * another one gets every event meanwhile. */
+/* A client that does not read uses its own share of bytes only, however many connections it has; another
+ * client gets every event meanwhile. */
 static void stalled_watches_of_one_client_share_a_bound(void **state)
 {
 	enum { STALLED = 24, EVENTS = 60, LIMIT = 1 << 20, FRAME = 101000 };
@@ -542,7 +539,7 @@ static void stalled_watches_of_one_client_share_a_bound(void **state)
 	assert_null(strstr(ask(&world, "GET", "/metrics", "x", ""),
 			   "\nvedette_http_unsent_bytes{of=\"watches\"} 0\n"));
 	assert_has(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_unsent_bytes{of=\"watches\"} ");
-	/* Sockets are full and something is owed; without the bound each of them would hold 256 KiB. */
+	/* Sockets are full and bytes are unsent; without the limit each of them would hold 256 KiB. */
 	assert_true(unsent_of(&world, "stalled") > 0);
 	assert_true(unsent_of(&world, "stalled") < (int64_t) STALLED * 256 * 1024);
 	for (int i = 0; i < STALLED; i++)
@@ -555,7 +552,8 @@ static void stalled_watches_of_one_client_share_a_bound(void **state)
 	world_close(&world);
 }
 
-/* Answers that nobody reads are counted too: who owes more than its bytes gets no more, until it has read. */
+/* Unread answers count, too: a client with more unsent bytes than its limit gets no more until it has
+ * read. */
 static void answers_that_are_not_read_are_counted(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -568,7 +566,7 @@ static void answers_that_are_not_read_are_counted(void **state)
 	put_big(&world, "n1");
 	put_of_size(&world, "huge", 8000000);
 	greedy = open_request(&world, "GET", CM "/huge", "greedy",
-			      ""); /* eight megabytes, made whole; the kernel takes a part */
+			      ""); /* eight megabytes, made at once; the kernel takes a part */
 	assert_int_equal(http_code_of(read_until(greedy, "\r\n\r\n")), 200);
 	while (strstr(ask(&world, "GET", "/metrics", "x", ""),
 		      "\nvedette_http_unsent_bytes{of=\"answers\"} 0\n"))
@@ -587,8 +585,8 @@ static void answers_that_are_not_read_are_counted(void **state)
 	world_close(&world);
 }
 
-/* The kernel would take megabytes for a client that reads nothing; from the first events on that is counted
- * as what the client owes. */
+/* The kernel would accept megabytes for a client that does not read; from the first events on they count as
+ * unsent bytes of the client. */
 static void a_stalled_watch_holds_little_of_the_kernels_memory(void **state)
 {
 	enum { EVENTS = 12 };
@@ -610,7 +608,8 @@ static void a_stalled_watch_holds_little_of_the_kernels_memory(void **state)
 		put_big(&world, name);
 		assert_has(read_until(healthy, mark), mark);
 	}
-	while (unsent_of(&world, "stalled") == 0) /* for ever without the bound: the test's time ends */
+	/* without the limit this never ends, until the test's timeout */
+	while (unsent_of(&world, "stalled") == 0)
 		continue;
 	close(stalled);
 	close(healthy);
@@ -631,7 +630,7 @@ static void block(void *arg)
 		continue;
 }
 
-/* A loop in a long iteration neither accepts nor is given connections: another one answers, at once. */
+/* A loop in a long iteration neither accepts nor gets connections: another one answers, at once. */
 static void a_busy_loop_holds_up_no_new_connection(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -646,7 +645,7 @@ static void a_busy_loop_holds_up_no_new_connection(void **state)
 
 		assert_int_equal(sem_init(&blocker.entered, 0, 0), 0);
 		assert_int_equal(sem_init(&blocker.may_leave, 0, 0), 0);
-		assert_status(vd_runner_actor_new(vdi_loop_runner(loop), &actor_options, &actor), VD_OK);
+		assert_status(vd_executor_actor_new(vdi_loop_executor(loop), &actor_options, &actor), VD_OK);
 		vd_actor_wake(actor);
 		while (sem_wait(&blocker.entered) != 0)
 			continue;

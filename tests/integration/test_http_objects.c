@@ -1,4 +1,4 @@
-/* Objects over HTTP, the server in this process: create, read, change, delete, and what is refused. */
+/* Objects over HTTP, with the server in this process: create, read, change, delete, and refusals. */
 #include "http_fixture.h"
 #include "http_shared.h"
 
@@ -68,7 +68,7 @@ static void r661_bad_bodies_are_refused(void **state)
 	http_shared_expect("GET", HTTP_CM "/dry", "", "", 404, "NotFound");
 }
 
-/* warning: a part of the answer's head; NULL: nothing is warned of. */
+/* warning: a part of the answer's head; NULL: no warning. */
 static void expect_warning(const char *method, const char *path, const char *headers, const char *body,
 			   int code, const char *warning)
 {
@@ -98,7 +98,7 @@ static void r612_fields_are_checked_against_the_kind(void **state)
 		       "\r\nWarning: 299 - \"unknown field \\\"metadata.lables\\\"\"\r\nWarning: 299 - "
 		       "\"unknown field \\\"datum\\\"\"\r\n");
 	expect_warning("POST", HTTP_CM "?dryRun=All&fieldValidation=Ignore", JSON, unknown, 201, NULL);
-	/* what could end the header does not */
+	/* a text that could end the header is not in the warning */
 	expect_warning("POST", HTTP_CM "?dryRun=All", JSON,
 		       "{\"metadata\":{\"name\":\"fields\"},\"a\\r\\nX: y\\\"\":1}", 201,
 		       "unknown field \\\"a??X: y?\\\"\"\r\n");
@@ -114,7 +114,7 @@ static void r612_fields_are_checked_against_the_kind(void **state)
 		       "\r\nWarning: 299 - \"unknown field \\\"datum\\\"\"\r\n");
 	expect_warning("PATCH", HTTP_CM "/fields?fieldValidation=Ignore", HTTP_MERGE, "{\"datum\":1}", 200,
 		       NULL);
-	/* what was stored so may stay */
+	/* members stored before may stay */
 	http_shared_expect("PATCH", HTTP_CM "/fields?fieldValidation=Strict", HTTP_MERGE,
 			   "{\"data\":{\"x\":\"1\"}}", 200, "\"x\":\"1\"");
 	http_shared_expect("POST", HTTP_CM "?dryRun=All", JSON,
@@ -173,7 +173,7 @@ static void h348_status_has_its_own_door(void **state)
 	http_shared_expect("GET", path, "", "", 200, "\"items\":[]");
 }
 
-/* People at a terminal or a browser get lines, unless they say otherwise; watches never do. */
+/* Clients at a terminal or a browser get indented JSON, unless they request otherwise; watches never do. */
 static void r609_pretty_is_for_people(void **state)
 {
 	static const struct {
@@ -245,7 +245,7 @@ static void h347_a_scale_without_a_number_is_zero(void **state)
 			   "\"replicas\":0");
 }
 
-/* No Go client could read a list with such an object. */
+/* No Go client could decode a list with such an object. */
 static void numbers_that_fit_neither_int64_nor_float64_are_refused(void **state)
 {
 	static const char why[] = "ConfigMap in version \\\"v1\\\" cannot be handled as a ConfigMap: json: "
@@ -253,7 +253,7 @@ static void numbers_that_fit_neither_int64_nor_float64_are_refused(void **state)
 	static const char patch[] =
 		"error decoding patch: json: cannot unmarshal number -1e309 into Go value of type float64";
 
-	/* Also in a member that the kind does not have, which is stored. */
+	/* Also in a member unknown to the kind, which is stored. */
 	http_shared_expect("POST", HTTP_CM, JSON, "{\"metadata\":{\"name\":\"number\"},\"x\":1e400}", 400,
 			   why);
 	http_shared_expect("GET", HTTP_CM "/number", "", "", 404, "NotFound");
@@ -276,8 +276,7 @@ static void numbers_that_fit_neither_int64_nor_float64_are_refused(void **state)
 			   "\"x\":[1e308,1e-400,-0,18446744073709551616]");
 }
 
-/* Names by kind, Secrets, preconditions that are empty: what unit tests know of the parts, through the
- * door. */
+/* Names by kind, Secrets, empty preconditions: the rules of the unit tests, over HTTP. */
 static void r661_kinds_have_rules(void **state)
 {
 	static const char secrets[] = "/api/v1/namespaces/default/secrets",
@@ -302,7 +301,7 @@ static void r661_kinds_have_rules(void **state)
 			   200, "\"rules\"");
 }
 
-/* A get at an exact revision: what the object was, not what it is. */
+/* A get at an exact revision returns the object as it was then. */
 static void r472_get_at_an_exact_revision(void **state)
 {
 	char		   path[200];

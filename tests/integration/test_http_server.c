@@ -1,5 +1,5 @@
-/* The server in this process, on a memory store, spoken to over raw sockets: connections, bodies, health,
- * metrics, and who is served. */
+/* The server in this process, on a memory store, with clients on raw sockets: connections, bodies, health,
+ * metrics, authentication. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -107,7 +107,7 @@ static void r654_bodies_that_are_too_large_are_refused(void **state)
 	assert_non_null(strstr(answer.body, "Request entity too large: limit is 3145728"));
 	http_answer_free(&answer);
 	http_client_close(&client);
-	/* One that is as large as may be, and a patch with as many operations, and more. */
+	/* A body of the maximum size, a patch with the maximum number of operations, and more. */
 	{
 		char *body = malloc(3145728 + 1), *patch = malloc(200000);
 
@@ -134,7 +134,7 @@ static void r654_bodies_that_are_too_large_are_refused(void **state)
 		free(body);
 		free(patch);
 	}
-	/* In chunks, of which none is too large. */
+	/* In chunks, none of which is too large. */
 	{
 		static char chunk[(1 << 20) + 1];
 
@@ -231,7 +231,7 @@ static void expect_code(int code, const char *text)
 	http_client_close(&client);
 }
 
-/* A name that resolves to this machine may belong to anybody (DNS rebinding). */
+/* A name that resolves to this machine may belong to an attacker (DNS rebinding). */
 static void only_hosts_of_this_machine_are_served_without_authentication(void **state)
 {
 	static const char *const hosts[][2] = { { "127.0.0.1:8080", "200" },
@@ -268,7 +268,7 @@ static void draining_ends_watches_cleanly(void **state)
 	http_client_close(&client);
 }
 
-/* The value of the series that begins with name; -1 when there is none. The whole exposition is looked at:
+/* Returns the value of the series with that prefix; -1 if there is none. Checks the whole exposition:
  * comments and `name value`. */
 static double metric_of(const char *name)
 {
@@ -326,7 +326,7 @@ static void r745_requests_are_counted_by_verb_and_code(void **state)
 	assert_true(metric_of("apiserver_response_sizes_sum{" LABELS("LIST", "namespace") "}") > 100);
 	assert_true(metric_of("apiserver_request_body_size_bytes_sum{resource=\"secrets\",verb=\"POST\"}") ==
 		    25);
-	/* The one that asks; the one before it goes when its answer is out, on a loop of its own. */
+	/* The present request; the previous one ends when its answer is complete, on another loop. */
 	while (metric_of("apiserver_current_inflight_requests{request_kind=\"readOnly\"}") != 1)
 		continue;
 	while (metric_of("apiserver_current_inflight_requests{request_kind=\"mutating\"}") != 0)
@@ -350,7 +350,7 @@ static void r741_events_sizes_and_r744_running_watches_are_counted(void **state)
 			 "Host: localhost\r\n\r\n");
 	text = http_client_read_until(&client, "\r\n\r\n");
 	free(text);
-	for (int i = 0; i < 2; i++) { /* the secret of above, the bookmark */
+	for (int i = 0; i < 2; i++) { /* the secret from above, the bookmark */
 		text = http_client_read_chunk(&client);
 		assert_non_null(text);
 		free(text);
@@ -382,7 +382,7 @@ static void the_dump_is_valid_under_load(void **state)
 				 "?watch=1&labelSelector=load HTTP/1.1\r\nHost: localhost\r\n\r\n");
 		free(http_client_read_until(&watches[i], "\r\n\r\n"));
 	}
-	/* The head comes before the cache has the watch. */
+	/* The head arrives before the cache has the watch. */
 	while (!have_joined) {
 		struct http_answer answer = http_shared_request("GET", "/debug/vedette", "", "");
 
@@ -404,8 +404,8 @@ static void the_dump_is_valid_under_load(void **state)
 		assert_int_equal(vdi_json_validate(vd_bytes_of(answer.body), NULL, NULL), VD_OK);
 		assert_non_null(strstr(answer.body, "\"labelSelector\":\"load\""));
 		assert_non_null(strstr(answer.body, "\"store\":{\"current\":"));
-		assert_non_null(strstr(answer.body, "\"runner\":\"1\""));
-		assert_null(strstr(answer.body, "0x")); /* addresses help who looks for a way in */
+		assert_non_null(strstr(answer.body, "\"executor\":\"1\""));
+		assert_null(strstr(answer.body, "0x")); /* addresses would help an attacker */
 		http_answer_free(&answer);
 	}
 	for (size_t i = 1; i < VDI_ARRAY_SIZE(watches); i++)
@@ -413,8 +413,7 @@ static void the_dump_is_valid_under_load(void **state)
 	http_client_close(&writer);
 }
 
-/* A server of one kind over the same store, on a socket of the file system: what a command uses that reads an
- * etcd by itself. */
+/* A server of one kind over the same store, on a Unix socket, as a command that reads an etcd uses it. */
 static void a_server_on_a_path_serves_one_kind_read_only(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;

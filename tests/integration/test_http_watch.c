@@ -1,4 +1,4 @@
-/* Lists and watches over HTTP, the server in this process: pages, initial events, errors, shards, and
+/* Lists and watches over HTTP, with the server in this process: pages, initial events, errors, shards, and
  * clients that do not read. */
 #include <sys/socket.h>
 #include <unistd.h>
@@ -54,7 +54,7 @@ static void expect_event(struct http_client *client, const char *type, const cha
 	free(chunk);
 }
 
-/* Each object once, then the bookmark, which is no older than the newest of them, then what comes later. */
+/* Each object once, then the bookmark, which is at least as new as the newest of them, then later changes. */
 static void h404_a_watch_list_has_each_object_once_and_goes_on(void **state)
 {
 	struct http_client client = http_client_open();
@@ -128,7 +128,7 @@ static void h403_a_watch_list_ends_its_initial_events_and_goes_on(void **state)
 	http_client_close(&table);
 }
 
-/* A limit and a token mean nothing to it. rules: R-604, R-636 */
+/* A limit and a token are ignored. rules: R-604, R-636 */
 static void h409_a_watch_that_times_out_keeps_the_connection(void **state)
 {
 	struct http_client client = http_client_open();
@@ -161,7 +161,7 @@ static void r631_errors_before_the_stream_are_answers(void **state)
 			   "only the following media types are accepted: application/json"); /* R-633 */
 }
 
-/* Upstream answers 500 with an empty reason to a watch and to a get. */
+/* Upstream answers 500 with an empty reason, for a watch and for a get. */
 static void w31_a_resource_version_that_is_no_number_is_a_bad_request(void **state)
 {
 	static const char *const versions[] = { "x", "-1", "1.0", "18446744073709551616" };
@@ -180,8 +180,8 @@ static void w31_a_resource_version_that_is_no_number_is_a_bad_request(void **sta
 		}
 }
 
-/* Versions are decimal numbers without leading zeros in one line for all kinds: a later write has the greater
- * one, whatever was written. */
+/* Versions are decimal numbers without leading zeros, in one sequence for all kinds: a later write has the
+ * greater one. */
 static void h419_versions_grow_over_all_kinds(void **state)
 {
 	static const char *const rows[][2] = {
@@ -223,8 +223,7 @@ static void note_compacted(void *arg, vd_status status, vd_rev revision, const s
 	vdi_wait_signal(arg);
 }
 
-/* A server that starts after a compaction: a watch from before it is a stream all the same, with one event
- * that is the error. */
+/* A server that starts after a compaction: a watch from before it is a stream with one event, the error. */
 static void r631_errors_of_a_stream_are_events(void **state)
 {
 	struct http_fixture other;
@@ -253,8 +252,7 @@ static void r631_errors_of_a_stream_are_events(void **state)
 	http_fixture_close(&other, VD_SECONDS(10));
 }
 
-/* A token whose revision is compacted: the answer has another one, with which the newest state is told from
- * there on.
+/* A token with a compacted revision: the answer has another token, which continues with the newest state.
  * rules: R-151, R-586 */
 static void r125_an_expired_page_may_go_on_in_the_newest_state(void **state)
 {
@@ -305,7 +303,7 @@ static void r125_an_expired_page_may_go_on_in_the_newest_state(void **state)
 	assert_true(atoll(token + strlen("\"metadata\":{\"resourceVersion\":\"")) >= status.current);
 	assert_null(strstr(text, "\"name\":\"a\""));
 	assert_null(strstr(text, "\"name\":\"b\""));
-	assert_non_null(strstr(text, "\"name\":\"c\"")); /* made meanwhile */
+	assert_non_null(strstr(text, "\"name\":\"c\"")); /* created meanwhile */
 	assert_non_null(strstr(text, "\"name\":\"d\""));
 	free(text);
 	http_fixture_close(&other, VD_SECONDS(10));
@@ -328,7 +326,7 @@ static void r608_r622_shards_over_http(void **state)
 			   "", 400, "16-digit hex value");
 }
 
-/* A client that does not read gets what fits, and costs nobody else anything. */
+/* A client that does not read gets what fits, and does not affect others. */
 static void h624_a_stalled_watch_delays_nobody(void **state)
 {
 	struct http_client stalled = http_client_open(), reading = http_client_open();

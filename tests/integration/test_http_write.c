@@ -8,7 +8,7 @@
 #define KEY "/registry/configmaps/default/big"
 #define LONG (20 << 10) /* edited by a worker */
 
-/* While held, watches of the store have nothing to say. */
+/* While set, watches of the store deliver nothing. */
 static atomic_bool	   is_held;
 static struct vd_store_ops held_ops;
 static vd_status (*real_next)(struct vd_store_watch *watch, size_t event_count_max,
@@ -20,7 +20,7 @@ static vd_status held_next(struct vd_store_watch *watch, size_t event_count_max,
 	return atomic_load(&is_held) ? VD_AGAIN : real_next(watch, event_count_max, ret_batch, reterr);
 }
 
-/* So many conditional writes find that another one came just before. */
+/* Number of conditional writes that find another write just before. */
 static atomic_int competitors;
 static char	  competing[LONG + 256];
 static vd_status (*real_txn)(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
@@ -53,7 +53,7 @@ static void come_between(struct vd_store *store)
 	store->ops = &held_ops;
 }
 
-/* As another server on the same store would. */
+/* Writes as another server on the same store would. */
 static void change_in_the_store(struct vd_store *store, const char *from, const char *to)
 {
 	struct vd_kv *kv;
@@ -76,7 +76,7 @@ static void change_in_the_store(struct vd_store *store, const char *from, const 
 	free(value);
 }
 
-/* A durable one: its transactions are answered on a thread of their own. */
+/* A durable store: its transactions are answered on a thread of their own. */
 static void open_durable(struct http_fixture *fixture, char directory[TEMP_FOLDER_SIZE])
 {
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
@@ -87,8 +87,8 @@ static void open_durable(struct http_fixture *fixture, char directory[TEMP_FOLDE
 	assert_status(vd_store_open_mvcc(fixture->env, &options, &fixture->store, NULL), VD_OK);
 }
 
-/* A patch names no revision: it is made of the present state, however far the cache is behind, and whoever
- * edits it. */
+/* A patch without a revision is applied to the present state, however far the cache is behind, on a loop or
+ * on a worker. */
 static void patch_while_the_cache_is_behind(size_t size)
 {
 	struct http_fixture fixture;
@@ -125,7 +125,7 @@ static void patch_while_the_cache_is_behind(size_t size)
 	free(text);
 }
 
-/* A patch that names no revision is made in the end, however often others were quicker. */
+/* A patch without a revision succeeds in the end, however often other writers were faster. */
 static void patch_against_others(size_t size)
 {
 	struct http_fixture fixture;

@@ -1,12 +1,12 @@
-/* Kills a writing process at random points, again and again, on one data directory: every commit that the
- * parent was told of must be there.
+/* Kills a writing process at random points, repeatedly, on one data directory: every commit that was
+ * reported to the parent must be there.
  *
- *   test_persist_kill [ROUNDS [SEED]]
+ *   test_backend_kill [ROUNDS [SEED]]
  *
  * The child opens the store, writes random commits (the model's stream, so the parent can make the same ones)
- * with the checkpoint running beside it, and tells the parent how many are durable through a pipe. The parent
- * kills it after a random number of reports or a random bit of work later, opens the store itself and
- * compares. One round in four it opens while the child lives: VD_LOCKED, naming the child.
+ * while the checkpoint runs, and reports through a pipe how many are durable. The parent kills it after a
+ * random number of reports or some further time, opens the store itself and compares. In one round of four it
+ * opens the store while the child lives: VD_LOCKED, naming the child.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -19,8 +19,8 @@
 
 struct world {
 	struct vd_env		 *env;
-	struct vdi_persist	 *persist;
-	struct vdi_persist_tuning tuning;
+	struct vdi_backend	 *backend;
+	struct vdi_backend_tuning tuning;
 	struct vd_mvcc_options	  options;
 	struct model		  model;
 	struct vd_error		  error;
@@ -32,17 +32,17 @@ static uint64_t first_seed = 1;
 static vd_status world_open(struct world *world, const char *path, uint64_t seed, struct vd_env *env)
 {
 	struct model_loaded	loaded;
-	struct vdi_persist_sink sink = model_sink(&loaded);
+	struct vdi_backend_sink sink = model_sink(&loaded);
 	vd_status		status;
 
 	(void) seed;
 	world->env = env;
-	world->tuning = (struct vdi_persist_tuning) { .segment_size = 65536,
+	world->tuning = (struct vdi_backend_tuning) { .segment_size = 65536,
 						      .checkpoint_bytes = 8192,
 						      .checkpoint_interval = VD_MS(1) };
 	world->options = (struct vd_mvcc_options) VD_MVCC_OPTIONS_INIT;
 	world->options.data_dir = path;
-	status = vdi_persist_open_tuned(env, &world->options, &world->tuning, &sink, &world->persist,
+	status = vdi_backend_open_tuned(env, &world->options, &world->tuning, &sink, &world->backend,
 					&world->error);
 	if (status == VD_OK)
 		model_cut(&world->model, model_match(&world->model, &loaded));
@@ -50,8 +50,8 @@ static vd_status world_open(struct world *world, const char *path, uint64_t seed
 	return status;
 }
 
-/* The commits of one round depend only on the model so far and the seed of the round: parent and child draw
- * the same ones. */
+/* The commits of one round depend only on the model so far and the seed of the round: parent and child
+ * generate the same ones. */
 static void draw(struct model *model, struct model_draft *draft, uint64_t round_seed)
 {
 	vdi_rand_init(&model->rand, round_seed * 1000003 + model->commit_count);
@@ -71,11 +71,11 @@ static void child(struct world *world, const char *path, uint64_t seed, int repo
 			struct model_draft draft;
 
 			draw(&world->model, &draft, seed);
-			if (vdi_persist_append(world->persist, &draft.commit, &world->error) != VD_OK)
+			if (vdi_backend_append(world->backend, &draft.commit, &world->error) != VD_OK)
 				_exit(3);
 			model_keep(&world->model, &draft);
 		}
-		if (vdi_persist_sync(world->persist, &world->error) != VD_OK)
+		if (vdi_backend_sync(world->backend, &world->error) != VD_OK)
 			_exit(4);
 		if (write(report_fd, &world->model.commit_count, sizeof(size_t)) != sizeof(size_t))
 			_exit(5);
@@ -130,7 +130,7 @@ static void e469_a_killed_process_loses_nothing_it_acknowledged(void **state)
 		close(fds[0]);
 		assert_int_equal(waitpid(pid, &wait_status, 0), pid);
 		assert_true(WIFSIGNALED(wait_status));
-		/* What the child may have appended beyond what it reported. */
+		/* Commits that the child may have appended beyond its reports. */
 		while (world.model.commit_count < durable + 7) {
 			struct model_draft draft;
 
@@ -143,9 +143,9 @@ static void e469_a_killed_process_loses_nothing_it_acknowledged(void **state)
 			fail_msg("round %llu (seed %llu): %s", (unsigned long long) round,
 				 (unsigned long long) first_seed, world.error.message);
 		vdi_sim_advance(env, VD_MS((int64_t) vdi_rand_below(&rand, 3)));
-		vdi_persist_close(world.persist, NULL, NULL);
+		vdi_backend_close(world.backend, NULL, NULL);
 		vdi_sim_run_until_idle(env);
-		world.persist = NULL;
+		world.backend = NULL;
 		vd_env_free(env);
 	}
 	assert_true(world.model.commit_count > rounds * 20);

@@ -1,6 +1,6 @@
 /* Power cuts and changed sectors.
  *
- * A loaded store's system calls are recorded, and disks are laid out as a power cut could have left them
+ * The system calls of a loaded store are recorded, and disks are laid out as a power cut could have left them
  * (disk_trace.h). On each of them the store must open with everything that was acknowledged before the cut.
  * Then sectors of the stopped store are changed (one bit, zeros, another sector, a file cut short): the store
  * refuses to open and names the directory, or everything is there.
@@ -36,7 +36,7 @@ static void note_ack(vd_rev revision, unsigned key, size_t size)
 	trace_ack((struct op) { .kind = OP_ACK, .revision = revision, .key = key, .size = size });
 }
 
-/* Each key has one writer. The value says at which step it was written. */
+/* Each key has one writer. The value contains the step at which it was written. */
 static void *write_some(void *arg)
 {
 	struct writer  *writer = arg;
@@ -128,9 +128,9 @@ static void a_load_is_recorded(void **state)
 	vd_env_free(env);
 }
 
-/* ---- What must be there ---- */
+/* ---- The expected content ---- */
 
-/* The change of a key at a revision; NULL: nobody was told of it. */
+/* Returns the change of a key at a revision; NULL: not acknowledged. */
 static const struct op *change_at(unsigned key, vd_rev revision)
 {
 	for (size_t i = 0; i < trace.count; i++)
@@ -149,8 +149,8 @@ static bool is_removed_after(unsigned key, vd_rev from, vd_rev to)
 	return false;
 }
 
-/* What was acknowledged before `end` is there, and what is newer is what a writer wrote. A key that is
- * deleted without being there keeps the revision of the store. */
+/* Everything acknowledged before `end` is there, and newer content was written by a writer. Deleting an
+ * absent key does not change the revision. */
 static void check(struct vd_store *store, size_t end)
 {
 	const struct op	      *acked[KEYS] = { NULL };

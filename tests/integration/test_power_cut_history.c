@@ -1,8 +1,8 @@
 /* Power cuts and changed sectors of the files of a local history (`serve --etcd --data-dir`).
  *
- * The files are written, recorded and cut off as in test_power_cut. They are a copy of what an etcd has, so
- * less may be left; but they open always, what they tell is what happened, without a gap, and what was synced
- * is there. They can be written on. Then sectors are changed: the same, and what cannot be used is reported.
+ * The files are written, recorded and cut off as in test_power_cut. They are copies of an etcd's data, so
+ * some may be lost; but they always open, their content is true and without a gap, synced content is there,
+ * and they can be extended. Then sectors are changed: the same holds, and unusable content is reported.
  *
  *   test_power_cut_history [LAYOUTS [SEED]]     the long run: test_power_cut_history 3000 7
  */
@@ -13,7 +13,7 @@
 #include "temp_folder.h"
 #include "history_files.h"
 
-#define KEYS 7 /* written in turns; the revisions 1 to 7 made them */
+#define KEYS 7 /* written in turn; the revisions 1 to 7 created them */
 #define REVISIONS 1500
 
 static uint64_t layouts = 100;
@@ -21,15 +21,15 @@ static uint64_t first_seed = 1;
 static char	top[] = "/tmp/vedette-test-power-history-XXXXXX";
 
 struct history {
-	struct vdi_dir		 *dir;
-	struct vdi_history_files *files;
-	struct vdi_past		 *past;
-	struct vd_error		  lost;
+	struct vdi_dir		  *dir;
+	struct vdi_history_files  *files;
+	struct vdi_loaded_history *loaded;
+	struct vd_error		   lost;
 };
 
 static const vd_wall now = { INT64_C(1700000000) * 1000000000 };
 
-/* The record of a revision, of any size. */
+/* Makes the record of a revision, of random size. */
 static struct vd_kv *new_record(vd_rev revision)
 {
 	static char	filler[3000];
@@ -61,7 +61,7 @@ static bool is_record(const struct vd_kv *kv, vd_rev revision)
 	return is_same;
 }
 
-/* Opens, and checks that what is told is true. */
+/* Opens the history, and checks that its content is true. */
 static void history_open(struct history *history, const char *path)
 {
 	struct vdi_history_files_options options = {
@@ -71,33 +71,33 @@ static void history_open(struct history *history, const char *path)
 
 	memset(history, 0, sizeof *history);
 	assert_status(vdi_dir_open(vdi_disk_os(), path, &history->dir, NULL), VD_OK);
-	assert_status(vdi_past_new(&history->past), VD_OK);
+	assert_status(vdi_loaded_history_new(&history->loaded), VD_OK);
 	options.dir = history->dir;
-	if (vdi_history_files_open(&options, now, history->past, &history->files, &history->lost, &error) !=
+	if (vdi_history_files_open(&options, now, history->loaded, &history->files, &history->lost, &error) !=
 	    VD_OK)
 		fail_msg("%s", error.message);
-	assert_int_equal(history->past->count, history->past->until - history->past->floor);
-	for (size_t i = 0; i < history->past->count; i++) {
-		vd_rev revision = history->past->floor + 1 + (vd_rev) i;
+	assert_int_equal(history->loaded->count, history->loaded->until - history->loaded->floor);
+	for (size_t i = 0; i < history->loaded->count; i++) {
+		vd_rev revision = history->loaded->floor + 1 + (vd_rev) i;
 
-		assert_false(history->past->events[i].is_delete);
-		assert_true(is_record(history->past->events[i].kv, revision));
-		assert_true(is_record(history->past->events[i].previous, revision - KEYS));
+		assert_false(history->loaded->events[i].is_delete);
+		assert_true(is_record(history->loaded->events[i].kv, revision));
+		assert_true(is_record(history->loaded->events[i].previous, revision - KEYS));
 	}
 }
 
 static void history_close(struct history *history)
 {
 	vdi_history_files_close(history->files);
-	vdi_past_unref(history->past);
+	vdi_loaded_history_unref(history->loaded);
 	vdi_dir_close(history->dir);
 }
 
-/* Goes on behind what is known. */
+/* Appends after the last known revision. */
 static vd_rev write_some(struct history *history, unsigned count, struct vdi_rand *rand)
 {
 	assert_status(vdi_history_files_tidy(history->files, NULL), VD_OK);
-	if (history->past->until == 0)
+	if (history->loaded->until == 0)
 		vdi_history_files_restart(history->files, KEYS);
 	for (unsigned i = 0; i < count; i++) {
 		vd_rev		      revision = vdi_history_files_until(history->files) + 1;
@@ -157,8 +157,8 @@ static void go_on(struct history *history, const char *dir)
 	until = write_some(history, 20, &rand);
 	history_close(history);
 	history_open(history, dir);
-	assert_int_equal(history->past->until, until);
-	assert_true(history->past->count >= 20);
+	assert_int_equal(history->loaded->until, until);
+	assert_true(history->loaded->count >= 20);
 	history_close(history);
 }
 
@@ -177,9 +177,9 @@ static void any_layout_after_a_power_cut_tells_what_was_synced(void **state)
 		snprintf(dir, sizeof dir, "%s/cut-%llu", top, (unsigned long long) i);
 		lay_out(dir, end, &rand);
 		history_open(&history, dir);
-		if (history.past->until < acknowledged(end))
+		if (history.loaded->until < acknowledged(end))
 			fail_msg("layout %llu: %lld of %lld synced revisions (%s)", (unsigned long long) i,
-				 (long long) history.past->until, (long long) acknowledged(end),
+				 (long long) history.loaded->until, (long long) acknowledged(end),
 				 history.lost.message);
 		go_on(&history, dir);
 		temp_folder_remove(dir);
@@ -196,8 +196,8 @@ static void a_changed_sector_is_reported_or_harmless(void **state)
 
 	(void) state;
 	history_open(&history, trace.dir);
-	floor = history.past->floor;
-	until = history.past->until;
+	floor = history.loaded->floor;
+	until = history.loaded->until;
 	history_close(&history);
 	for (uint64_t i = 0; i < layouts * 2; i++) {
 		struct vdi_rand rand;
@@ -207,9 +207,9 @@ static void a_changed_sector_is_reported_or_harmless(void **state)
 		lay_out_changed(dir, &rand);
 		history_open(&history, dir);
 		reported += history.lost.code != VD_OK;
-		shorter += history.lost.code == VD_OK && history.past->until < until;
-		/* What is missing is reported; at the very end it may look like a torn write. */
-		assert_true(history.lost.code != VD_OK || history.past->floor == floor);
+		shorter += history.lost.code == VD_OK && history.loaded->until < until;
+		/* Missing content is reported; at the very end it may look like a torn write. */
+		assert_true(history.lost.code != VD_OK || history.loaded->floor == floor);
 		go_on(&history, dir);
 		temp_folder_remove(dir);
 	}

@@ -1,9 +1,9 @@
 /* Power cuts and changed sectors of event logs, plain and compressed.
  *
- * A writer of a log is recorded and cut off as in test_power_cut. Whatever is left then can be read: whole
- * transactions without a gap, with what was flushed among them, and at most a torn tail that is reported. A
- * writer goes on behind it, and the result is a log without a fault. Then sectors of a closed log are
- * changed: reading names the file, or gives what was written, as far as it says.
+ * A writer of a log is recorded and cut off as in test_power_cut. The remaining log can be read: whole
+ * transactions without a gap, including all flushed ones, and at most a torn tail that is reported. A writer
+ * continues after it, and the result is a valid log. Then sectors of a closed log are changed: reading names
+ * the file, or returns the written content up to an error.
  *
  *   test_power_cut_log [LAYOUTS [SEED]]     the long run: test_power_cut_log 3000 7
  */
@@ -14,7 +14,7 @@
 #include "log_steps.h"
 #include "log_writer.h"
 
-#define SNAPSHOT 10 /* keys, and revision, of what the log begins with */
+#define SNAPSHOT 10 /* number of keys and revision of the snapshot at the start */
 
 static uint64_t	   layouts = 150;
 static uint64_t	   first_seed = 1;
@@ -23,7 +23,7 @@ static const char *name;
 
 /* ---- Writing ---- */
 
-/* The value of a revision: of any size, and not for compression. */
+/* Makes the value of a revision: of random size, incompressible. */
 static struct vd_kv *new_record(vd_rev revision)
 {
 	static char	filler[6000];
@@ -113,7 +113,8 @@ static void check_record(const struct vdi_log_step *step, size_t number, vd_rev 
 	vd_kv_unref(kv);
 }
 
-/* Every step as it was written, none missing before the last. VD_CLOSED, or what ended it. */
+/* Checks that every step is as written, and none is missing before the last. Returns VD_CLOSED, or the status
+ * that ended it. */
 static vd_status read_log(const char *dir, vd_rev *ret_last, struct vdi_log_tail *ret_tail,
 			  struct vd_error *reterr)
 {
@@ -231,8 +232,7 @@ static void check_damage(const char *loaded)
 	}
 	print_message("%s: %llu changed, %u refused by name, %u reported as cut off\n", name,
 		      (unsigned long long) layouts, refused, reported);
-	/* What is not at the very end is damage, not a torn tail: only a file that was cut short looks like
-	 * one. */
+	/* Damage before the end is no torn tail: only a truncated file looks like one. */
 	assert_true(refused > layouts / 2 && reported < layouts / 2);
 }
 

@@ -1,6 +1,6 @@
-/* Watch lists that go out compressed (R-642): who gets them, that each chunk is one complete member and holds
- * what a plain watch is told, at once, and that neither long objects, nor clients that do not read, nor a
- * thousand of them are anybody's trouble. */
+/* Compressed watch lists (R-642): for which clients, that each chunk is one complete member with the content
+ * of a plain watch, without delay, and that neither long objects, nor slow readers, nor a thousand of them
+ * affect other clients. */
 #include <poll.h>
 #include <unistd.h>
 #include <vedette/vedette.h>
@@ -25,17 +25,17 @@ struct watch {
 	int    fd;
 	char   head[1024];
 	bool   is_gzip;
-	char  *input; /* received and not taken apart */
+	char  *input; /* received and not parsed */
 	size_t input_size;
-	char  *text; /* what was in the chunks */
+	char  *text; /* content of the chunks */
 	size_t text_size, text_taken;
-	size_t chunks, chunk_max;	/* how many, and the largest, unpacked */
-	size_t chunk_bytes, chunk_size; /* of the last one, as it came and unpacked */
-	bool   is_over;			/* the last chunk came */
+	size_t chunks, chunk_max;	/* their number, and the largest uncompressed size */
+	size_t chunk_bytes, chunk_size; /* of the last one, compressed and uncompressed */
+	bool   is_over;			/* the last chunk arrived */
 	bool   is_cut;			/* the connection ended before */
 };
 
-/* More of what the server sends; false: it sends no more. */
+/* Receives more; false: the server has ended the stream. */
 static bool receive(struct watch *watch)
 {
 	ssize_t got;
@@ -89,7 +89,7 @@ static void watch_close(struct watch *watch)
 	free(watch);
 }
 
-/* Appends content, of which is known how much it holds at most. */
+/* Appends content, whose maximum uncompressed size is known. */
 static void take_content(struct watch *watch, char *content, size_t size)
 {
 	const size_t room = 8 << 20;
@@ -101,7 +101,7 @@ static void take_content(struct watch *watch, char *content, size_t size)
 		assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
 		assert_int_equal(inflate(&stream, Z_FINISH),
 				 Z_STREAM_END);	      /* complete, with the right checksum */
-		assert_int_equal(stream.avail_in, 0); /* and nothing behind it */
+		assert_int_equal(stream.avail_in, 0); /* and nothing after it */
 		size = stream.total_out;
 		inflateEnd(&stream);
 		assert_true(size > 0);
@@ -115,7 +115,7 @@ static void take_content(struct watch *watch, char *content, size_t size)
 	watch->chunk_max = VDI_MAX(watch->chunk_max, size);
 }
 
-/* One more chunk, which has to come. False: that was the last one, or the connection ended. */
+/* Takes one more chunk, which must arrive. False: that was the last one, or the connection ended. */
 static bool take_chunk(struct watch *watch)
 {
 	for (;;) {
@@ -144,7 +144,7 @@ static bool take_chunk(struct watch *watch)
 	}
 }
 
-/* The next event, NUL-terminated and good until the next call; NULL: there is none. */
+/* Returns the next event, NUL-terminated and valid until the next call; NULL: there is none. */
 static const char *next_line(struct watch *watch)
 {
 	char *line, *end;
@@ -160,7 +160,7 @@ static const char *next_line(struct watch *watch)
 	return line;
 }
 
-/* But for bookmarks, which come when it is their time. Returns it. */
+/* Skips bookmarks, which are sent at certain times. Returns the line. */
 static const char *expect_line(struct watch *watch, const char *part)
 {
 	const char *line;
@@ -173,7 +173,7 @@ static const char *expect_line(struct watch *watch, const char *part)
 	return line;
 }
 
-/* To the end of the initial events. */
+/* Reads to the end of the initial events. */
 static void read_state(struct watch *watch)
 {
 	const char *line;
@@ -189,7 +189,7 @@ static bool has(const struct watch *watch, const char *text)
 	return watch->text && memmem(watch->text, watch->text_size, text, strlen(text));
 }
 
-/* All that the watch says, to its end. */
+/* Reads the watch to its end. */
 static void read_all(struct watch *watch)
 {
 	while (take_chunk(watch))
@@ -218,12 +218,12 @@ static void t202_r642_a_watch_list_is_one_member_a_flush(void **state)
 	read_state(plain);
 	assert_int_equal(packed->text_size, plain->text_size);
 	assert_memory_equal(packed->text, plain->text, plain->text_size);
-	/* Many events in one member, bounded by the turn. */
+	/* Many events in one member, bounded by the iteration. */
 	assert_int_equal(plain->chunks, 201);
 	assert_true(packed->chunks < 20);
 	assert_true(packed->chunk_max <= 65536);
-	/* Live events are told at once, each its own member: what was written is there before anything else
-	 * is. */
+	/* Live events are sent at once, each as its own member: a written event arrives before the next
+	 * write. */
 	for (int i = 0; i < 20; i++) {
 		const char *line;
 
@@ -251,7 +251,7 @@ static void t202_r642_only_watch_lists_of_who_takes_gzip(void **state)
 		{ "?watch=1&allowWatchBookmarks=true&resourceVersion=0", GZIP, true },
 		{ STATE, "", false },
 		{ STATE, "Accept-Encoding: gzip;q=0\r\n", false },
-		{ STATE, "Accept-Encoding: gzip;q=1\r\n", false }, /* upstream knows the word alone */
+		{ STATE, "Accept-Encoding: gzip;q=1\r\n", false }, /* upstream accepts only the plain word */
 		{ STATE, "Accept-Encoding: GZIP\r\n", false },
 		{ STATE, "Accept-Encoding: *\r\n", false },
 		{ "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", GZIP, false },
@@ -277,7 +277,7 @@ static void t202_r642_only_watch_lists_of_who_takes_gzip(void **state)
 		while (strstr(watch->text, "\"name\":\"d\"") == NULL);
 		watch_close(watch);
 	}
-	/* What is no watch, or not allowed. */
+	/* Requests that are no watch, or not allowed. */
 	watch = watch_open(&world, STATE "&resourceVersion=x", GZIP, 0);
 	assert_memory_equal(watch->head, "HTTP/1.1 4", 10);
 	assert_false(watch->is_gzip);
@@ -310,8 +310,8 @@ static void r642_http_1_0_has_no_watches(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* What is in the members is what the plain watch says, in every form (two may be written at different
- * seconds: tables only begin alike). */
+/* The content of the members equals the plain watch, in every form (two tables may be written at different
+ * seconds, so only their beginning is compared). */
 static void r642_r640_every_form_holds_the_same(void **state)
 {
 	static const char *const forms[] = { "", METADATA, PROTOBUF, TABLE };
@@ -347,7 +347,7 @@ static void r642_r640_every_form_holds_the_same(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* The time that the client gave is over: complete members, and the last chunk. */
+/* The client's timeout has passed: complete members, and the last chunk. */
 static void r642_r630_a_deadline_ends_it_behind_a_whole_member(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
@@ -362,7 +362,7 @@ static void r642_r630_a_deadline_ends_it_behind_a_whole_member(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* A table watch's later frames are shared too, and its first one is its own. */
+/* The later frames of a table watch are shared, too; its first one is its own. */
 static void r642_r640_a_table_goes_on(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
@@ -384,8 +384,7 @@ static void r642_r640_a_table_goes_on(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* An object that takes longer than a turn goes out in several members; what is written meanwhile comes behind
- * it. */
+/* An object that takes longer than one iteration is sent in several members; later events come after it. */
 static void r642_a_long_object_takes_several_turns(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
@@ -413,7 +412,7 @@ static void r642_a_long_object_takes_several_turns(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* Who does not read keeps little: the same bounds as for any watch, and it misses nothing in the end. */
+/* A slow reader holds little memory: the limits are those of any watch, and it misses nothing in the end. */
 static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 {
 	enum { LIMIT = 65536, OBJECTS = 100, SIZE = 100000 };
@@ -453,7 +452,7 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 	read_state(slow);
 	while (strstr(next_line(slow), "\"name\":\"again\"") == NULL)
 		continue;
-	/* Frames that others have packed already cost it no turn: they are bounded all the same. */
+	/* Frames that others have compressed cost it no iteration, but are limited all the same. */
 	other = watch_open(&world, STATE, GZIP "User-Agent: other\r\n", 0);
 	read_state(other);
 	for (int i = 0; i < 60; i++) {
@@ -491,7 +490,7 @@ static void r642_r636_an_error_is_the_last_member(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* what cannot be told in this form ends the watch, behind what was told. */
+/* an object that this form cannot represent ends the watch, after the earlier events. */
 static void r642_r637_a_refused_object_comes_behind_the_others(void **state)
 {
 	static const char   misfit[] = "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":"
@@ -522,8 +521,8 @@ static void r642_r637_a_refused_object_comes_behind_the_others(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* The server drains in the middle of an object: what was begun is told whole, then the stream ends as any
- * does. */
+/* The server drains in the middle of an object: the object is sent completely, then the stream ends as
+ * usual. */
 static void r642_draining_ends_behind_a_whole_event(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
@@ -548,8 +547,8 @@ static void r642_draining_ends_behind_a_whole_event(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* Faults that are asked for (--faults cut=): the stream ends in the middle of a member, and what came before
- * it is whole. */
+/* Requested faults (--faults cut=): the stream ends in the middle of a member, and everything before it is
+ * complete. */
 static void r642_a_cut_is_in_the_middle_of_a_member(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -575,8 +574,7 @@ static void r642_a_cut_is_in_the_middle_of_a_member(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* As many lists as may be compressed are under way and nobody reads them: watch lists need no place among
- * them. */
+/* The maximum number of compressed lists is in flight and unread: watch lists use other encoders. */
 static void r642_encoders_of_lists_are_others(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -606,7 +604,7 @@ static void r642_encoders_of_lists_are_others(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* What an idle watch keeps, in blocks of memory. */
+/* Returns the memory of an idle watch, in blocks. */
 static int64_t blocks_of_idle(const struct http_fixture *world, const char *headers, size_t count)
 {
 	struct watch **watches = calloc(count, sizeof *watches);
@@ -627,8 +625,8 @@ static int64_t blocks_of_idle(const struct http_fixture *world, const char *head
 	return live;
 }
 
-/* A thousand at once: each gets its state, and then holds what a plain watch does; the encoder is the
- * loop's. */
+/* A thousand at once: each gets its state, and then holds as much as a plain watch; the encoder belongs to
+ * the loop. */
 static void r642_a_thousand_idle_watch_lists_hold_no_encoder(void **state)
 {
 	enum { COUNT = 1000 };
@@ -640,7 +638,7 @@ static void r642_a_thousand_idle_watch_lists_hold_no_encoder(void **state)
 		snprintf(name, sizeof name, "c%03d", i);
 		http_fixture_put(&world, name, 1000, true);
 	}
-	(void) blocks_of_idle(&world, GZIP, 1); /* from here on the loop has its packer */
+	(void) blocks_of_idle(&world, GZIP, 1); /* from here on the loop has its gzip writer */
 	plain = blocks_of_idle(&world, "", COUNT);
 	packed = blocks_of_idle(&world, GZIP, COUNT);
 	print_message("[ %lld and %lld blocks of memory ]\n", (long long) plain, (long long) packed);
@@ -648,7 +646,7 @@ static void r642_a_thousand_idle_watch_lists_hold_no_encoder(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* events are measured as they are before anybody compresses them. */
+/* the size of events is measured before compression. */
 static void r642_r742_sizes_are_those_of_the_content(void **state)
 {
 	static const char metric[] =
@@ -677,8 +675,8 @@ static void r642_r742_sizes_are_those_of_the_content(void **state)
 	}
 }
 
-/* Every allocation fails in turn: the watch is compressed, or plain, or refused, or cut; what it says is
- * never wrong. */
+/* Each allocation fails in turn: the watch is compressed, or plain, or refused, or cut; its content is never
+ * wrong. */
 static void without_memory_a_watch_list_is_plain_or_none(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
@@ -712,7 +710,7 @@ static void without_memory_a_watch_list_is_plain_or_none(void **state)
 		/* Each is the first of its loop. */
 		while (world.server->watches_open || world.server->connections_open)
 			continue;
-		world.server->loops[0].packer = vdi_packer_free(world.server->loops[0].packer);
+		world.server->loops[0].gzip_writer = vdi_gzip_writer_free(world.server->loops[0].gzip_writer);
 	}
 	print_message("[ %u compressed, %u plain, %u not ]\n", packed, plain, other);
 	assert_true(packed > 0 && plain > 0 && other > 0);

@@ -1,9 +1,10 @@
 #!/bin/bash
 # Usage: two-servers-crd.sh VEDETTE, under with-etcd.sh
-# Two `vedette serve --etcd` on one etcd, and CustomResourceDefinitions: what is defined through one is served by both; the conditions are written once and then at
-# rest, also where names are in conflict, over a restart, and for as long as both look; objects go through either; a deletion through one ends the watches of both
-# when they have told everything, also if the one that was asked dies over it.
-# pipefail: jq -e of Debian 12 is content with an answer that is empty
+# Two `vedette serve --etcd` on one etcd, and CustomResourceDefinitions. A definition made through one is
+# served by both. The conditions are written once and then never again, also if names conflict, over a
+# restart, and while both servers run. Objects may be written through either. A deletion through one ends the
+# watches of both after their last events, also if the server that received it is killed.
+# pipefail: jq -e of Debian 12 accepts an empty answer
 set -euo pipefail
 
 vedette=$1
@@ -21,7 +22,7 @@ fail() {
 	for file in "$scratch"/watch.*; do cut -c 1-300 "$file" 2>/dev/null | sed "s,^,${file##*/}: ," >&2 || true; done
 	exit 1
 }
-# until_true COMMAND...: a guard of minutes, not an expectation
+# until_true COMMAND...: with a guard of minutes, which is not an expectation
 until_true() {
 	local end=$((SECONDS + 300))
 	until "$@"; do
@@ -31,7 +32,8 @@ until_true() {
 }
 ready_line() { grep -q '^vedette: ready' "$scratch/$1.log"; }
 start() {
-	# here, not by the server's shell, which may come to it after ready_line has read what the server before said: an address where nobody is
+	# Created here and not by the server's shell, because ready_line might read the ready line of the
+	# previous server first.
 	: >"$scratch/$1.log"
 	"$vedette" serve --etcd "$ETCD_ENDPOINTS" --listen 127.0.0.1:0 2>>"$scratch/$1.log" &
 	pid[$1]=$!
@@ -53,17 +55,18 @@ condition() {
 	curl -sf "${url[$1]}$crds/$2.two.example.com" | jq -e --arg type "$3" --arg status "$4" '.status.conditions[] | select(.type == $type and .status == $status)' >/dev/null
 }
 objects() { echo "${url[$1]}/apis/two.example.com/v1/namespaces/default/$2"; }
-# At once, by all of a server's loops, which take connections in turn: a definition that a server shows as Established is served by it.
+# At once, by all loops of a server, which accept connections in turn: a definition that a server shows as
+# Established is served by it.
 served() {
 	for _ in 1 2 3 4 5 6 7 8; do
 		curl -sf "$(objects "$1" "$2")" | jq -e '.kind | endswith("List")' >/dev/null || fail "$1 does not serve $2, which is Established: $(curl -s "$(objects "$1" "$2")")"
 	done
 }
-# gone SERVER PLURAL: the definition and what it served
+# gone SERVER PLURAL: the definition and its kind are gone
 gone() {
 	[ "$(curl -s -o /dev/null -w '%{http_code}' "${url[$1]}$crds/$2.two.example.com")" = 404 ] && [ "$(curl -s -o /dev/null -w '%{http_code}' "$(objects "$1" "$2")")" = 404 ]
 }
-# How often a definition was written.
+# Number of writes of a definition.
 written() { "$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" get "/registry/apiextensions.k8s.io/customresourcedefinitions/$1.two.example.com" -w json | jq '.kvs[0].version // 0'; }
 # put SERVER PLURAL KIND NAME
 put() {
@@ -71,7 +74,7 @@ put() {
 		fail "$4 cannot be created through $1"
 }
 list() { curl -sf "$(objects "$1" "$2")" | jq -c '[.metadata.resourceVersion, (.items[] | .metadata.name + "@" + .metadata.resourceVersion)]'; }
-# lists differ only where one was asked before the other's progress was heard of
+# the lists can differ only if one was made before the other server's progress had arrived
 same_lists() {
 	local one other
 	one=$(list a "$1") && other=$(list b "$1") && [ "$one" = "$other" ]
@@ -83,14 +86,14 @@ watch() {
 	watches+=($!)
 }
 has() { [ "$(grep -c "\"type\":\"$2\"" "$1" || true)" -ge "$3" ]; }
-# ended PID: a curl whose stream came to its end
+# ended PID: waits for a curl whose stream has ended
 ended() {
 	local status=0
 	wait "$1" || status=$?
 	[ "$status" -eq 0 ] || fail "a watch ended with curl's status $status"
 }
 
-# Defined through a, served by both; one creation, and what the conditions say in two writes at most.
+# Defined through a, served by both; one create, and at most two writes of the conditions.
 define a gadgets Gadget
 for server in a b; do
 	until_true condition $server gadgets Established True
@@ -105,7 +108,8 @@ done
 until_true same_lists gadgets
 list a gadgets | jq -e 'length == 11' >/dev/null || fail "ten objects: $(list a gadgets)"
 
-# Names in conflict: both say the same, once. And a kind after it, so that both have looked at everything that was before.
+# A conflict of names: both servers say the same, once. Another kind after it proves that both have processed
+# everything before.
 define b godgets Gadget
 for server in a b; do until_true condition $server godgets NamesAccepted False; done
 refused=$(written godgets)
@@ -125,7 +129,7 @@ done
 [ "$(written godgets)" = "$refused" ] || fail "a refused definition was written again: $refused, $(written godgets)"
 [ "$(written mark1)" -le 3 ] || fail "mark1 was written $(written mark1) times"
 
-# Deleted through b: the watches of both tell of ten deletions, and end. The names are free then.
+# Deleted through b: the watches of both deliver ten deletions, and end. Then the names are free.
 for server in a b; do
 	watch $server gadgets "$scratch/watch.$server"
 	until_true has "$scratch/watch.$server" ADDED 10
@@ -142,7 +146,8 @@ watches=()
 left=$("$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" get --prefix /registry/two.example.com/gadgets/ --keys-only)
 [ -z "$left" ] || fail "objects are left in etcd: $left"
 
-# It comes again, through the other; and goes while the one that was asked dies: the other brings it to its end.
+# Created again through the other server, and deleted while the server that received the delete is killed: the
+# other one completes the deletion.
 define b gizmos Gizmo
 for server in a b; do
 	until_true condition $server gizmos Established True

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Usage: two-servers.sh VEDETTE, under with-etcd.sh
-# Two `vedette serve --etcd` on one etcd: they serve the same revisions; a client that moves from one to the other resumes its watch where it was, without a list;
-# a compaction disturbs neither; after kill -9 of etcd both serve what etcd holds, and say until then that they are not ready.
-# pipefail: jq -e of Debian 12 is content with an answer that is empty
+# Two `vedette serve --etcd` on one etcd: they serve the same revisions; a client that moves from one to the
+# other resumes its watch without a list; a compaction disturbs neither; after kill -9 of etcd both serve
+# etcd's state again, and report not ready before.
+# pipefail: jq -e of Debian 12 accepts an empty answer
 set -euo pipefail
 
 vedette=$1
@@ -53,13 +54,13 @@ two=$(put "$b" two)
 [ "$(list "$a")" = "$(list "$b")" ] || fail "lists differ: $(list "$a") / $(list "$b")"
 [ "$(list "$a" | cut -d' ' -f1)" -ge "$two" ] || fail "a list is older than the last write"
 
-# Seen up to `one` at a; goes on at b.
+# Events up to `one` from a; then continue at b.
 watch_into "$b" "$one" "$scratch/moved"
 three=$(put "$a" three)
 until_true 10 lines "$scratch/moved" 2
 [ "$(events "$scratch/moved")" = "ADDED two@$two ADDED three@$three" ] || fail "resumed at the other server: $(events "$scratch/moved")"
 
-# Everything older is compacted away under running watches.
+# Compact all older revisions while watches run.
 "$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" compaction "$three" >/dev/null
 four=$(put "$b" four)
 until_true 10 lines "$scratch/moved" 3
@@ -67,7 +68,8 @@ watch_into "$a" "$three" "$scratch/after"
 until_true 10 lines "$scratch/after" 1
 [ "$(events "$scratch/after")" = "ADDED four@$four" ] || fail "after the compaction: $(events "$scratch/after")"
 
-# etcd dies: not ready, but what is cached is served; it comes back: everything as etcd has it, and the same watch goes on.
+# etcd is killed: not ready, but cached data is served. etcd restarts: the state is etcd's, and the same watch
+# continues.
 not_ready() { ! curl -sf "$1/readyz" >/dev/null; }
 is_ready() { curl -sf "$1/readyz" >/dev/null; }
 "$PEERS" control kill 0 >/dev/null
@@ -84,7 +86,7 @@ until_true 20 lines "$scratch/moved" 4
 in_etcd=$("$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" get --prefix /registry/configmaps/default/ --keys-only | grep -c .)
 [ "$(list "$a" | wc -w)" -eq $((in_etcd + 1)) ] || fail "etcd has $in_etcd of them: $(list "$a")"
 
-# etcd is gone for good: both end within 10 s, cleanly.
+# etcd is gone for good: both servers end within 10 s, cleanly.
 "$PEERS" control kill 0 >/dev/null
 begin=$SECONDS
 kill -TERM "${pids[0]}" "${pids[1]}"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Usage: with-etcd.sh BUILD-DIR SOURCE-DIR [FLAG...] -- COMMAND [ARG...]
 #        with-etcd.sh BUILD-DIR SOURCE-DIR --fake [FLAG...] -- COMMAND [ARG...]     the server that the command plays itself: `peers etcd-fake`
-# Builds tests/peers (SOURCE-DIR) and etcd 3.7 with its etcdctl and etcdutl into BUILD-DIR when needed, starts an etcd and runs COMMAND with it: see
-# `peers etcd-run` and docs/HACKING.md for the flags and for what COMMAND finds in its environment. Exits as COMMAND did; 77 with the reason
-# when something is missing.
+# Builds tests/peers (SOURCE-DIR) and etcd 3.7 with its etcdctl and etcdutl into BUILD-DIR if needed, starts
+# an etcd, and runs COMMAND with it. `peers etcd-run` and docs/HACKING.md describe the flags and COMMAND's
+# environment. Exits as COMMAND did; 77 with the reason if something is missing.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Usage: with-vedette-etcd.py VEDETTE COMMAND [ARG...]
 
-Runs COMMAND with `vedette etcd` in the place of the etcd that with-etcd.sh starts: ETCD_ENDPOINTS, ETCD_VERSION, and a CONTROL that knows kill, wipe, start,
-restart and wait of member 0. So what is tested over a real etcd is tested over ours."""
+Runs COMMAND with `vedette etcd` instead of the etcd that with-etcd.sh starts: ETCD_ENDPOINTS, ETCD_VERSION,
+and a CONTROL that accepts kill, wipe, start, restart and wait for member 0. So the tests for a real etcd also
+test our server."""
 import os
 import shutil
 import socketserver
@@ -46,7 +47,7 @@ class Control(socketserver.StreamRequestHandler):
             if words[0] in ("start", "restart"):
                 start()
             self.wfile.write(b"ok\n")
-        except Exception as error:  # what went wrong is for the test to say
+        except Exception as error:  # the test reports errors itself
             self.wfile.write(("error %s\n" % error).encode())
 
 

@@ -60,15 +60,15 @@ static void check_event(const struct direct_watch *watch, const struct vd_store_
 	    (!watch->previous || previous == NULL || !oracle_same(oracle, previous, event->previous)))
 		sim_fail(world, "right previous value", "the store's watch from %lld, at %lld",
 			 (long long) watch->from, (long long) record->revision);
-	/* The event at the compacted revision has none. The store may have trimmed its history since the
-	 * world looked. */
+	/* The event at the compacted revision has no previous state. The store may have trimmed its history
+	 * since the test last checked. */
 	if (watch->previous && previous && event->previous == NULL &&
 	    previous->revision >= world->compacted_max && record->revision > compacted_now(world))
 		sim_fail(world, "right previous value", "the store's watch from %lld lacks it at %lld",
 			 (long long) watch->from, (long long) record->revision);
 }
 
-/* Takes what there is; returns why it stopped. */
+/* Reads all available events; returns the status that ended it. */
 static vd_status watch_all(const struct direct_watch *watch)
 {
 	struct world		     *world = watch->world;
@@ -138,7 +138,7 @@ static vd_status range_status(struct world *world, vd_rev revision)
 	return range.status;
 }
 
-/* ---- Looks ---- */
+/* ---- Entry points ---- */
 
 void direct_check_compaction(struct world *world, vd_rev revision)
 {

@@ -1,4 +1,4 @@
-/* What a selector wants, in a second, naive way: words found in the value, compared one by one. */
+/* A second, naive evaluation of selectors: searches for words in the value, one by one. */
 #include "viewer.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
-/* Proof that something rare really happened: counters named once, printed and asserted over many seeds. */
+/* Proof that rare paths are taken: named counters, printed and asserted over many seeds. */
 #ifndef SIM_MARKS_H
 #define SIM_MARKS_H
 
 #include <stdint.h>
 
-/* X(name, what it means) */
+/* X(name, meaning) */
 #define SIM_MARKS(X)                                                                                         \
 	X(crash_in_operation, "the power went during a disk operation")                                      \
 	X(crash_at_rest, "the power went between two operations")                                            \

@@ -1,5 +1,5 @@
-/* How: one array of records in log order; each key has the indices of its own. A state at a revision is a
- * binary search per key. */
+/* One array of records in log order; each key has the indices of its own. A state at a revision is a binary
+ * search per key. */
 #include "oracle.h"
 
 #include <stdio.h>
@@ -132,7 +132,7 @@ static void check_previous(struct oracle *oracle, const struct vd_store_event *e
 		sim_fail(oracle->world, "right previous value",
 			 "revision %lld: the store's previous record is not the one before",
 			 (long long) record->revision);
-	/* What a compaction took away may be missing. */
+	/* A compaction may have removed it. */
 	if (previous && event->previous == NULL && previous->revision > oracle->world->compacted_max)
 		sim_fail(oracle->world, "right previous value", "revision %lld lacks its previous record",
 			 (long long) record->revision);
@@ -198,8 +198,7 @@ static void drain(struct oracle *oracle)
 		for (size_t i = 0; i < batch.event_count; i++) {
 			vd_rev revision = batch.events[i].kv->mod_rev;
 
-			/* Revisions count changes: the next is one higher, and all its events are in one
-			 * batch. */
+			/* Revisions are consecutive, and all events of one are in one batch. */
 			if (i > 0 && revision == batch.events[i - 1].kv->mod_rev)
 				continue;
 			if (revision <= oracle->revision)
@@ -223,8 +222,8 @@ static void drain(struct oracle *oracle)
 			 vd_status_name(status), error.message);
 }
 
-/* Publishing and notifying are two steps, and the writer may be suspended between them: a watch that is not
- * notified yet has nothing. A new one finds what is published. */
+/* Publishing and notifying are two steps, and the writer may be suspended between them: then an existing
+ * watch has no events yet. A new watch finds everything that is published. */
 static void catch_up(struct oracle *oracle)
 {
 	struct vd_store_status status;
@@ -254,9 +253,9 @@ void oracle_reach(struct oracle *oracle, vd_rev revision, const char *who)
 			 (long long) oracle->revision);
 }
 
-/* ---- Questions ---- */
+/* ---- Queries ---- */
 
-/* Number of the key's records up to revision. */
+/* Returns the number of the key's records up to revision. */
 static size_t count_until(const struct oracle *oracle, const struct oracle_key *key, vd_rev revision)
 {
 	size_t low = 0, high = key->record_count;

@@ -1,8 +1,8 @@
-/* The truth: every change the store ever showed, in order, read from a watch of the store's own from revision
- * 1 on and across restarts.
+/* The truth: every change that the store ever published, in order, read from a watch of the store from
+ * revision 1 on and across restarts.
  *
- * What anybody was told (an answer, an event, a list, a bookmark) must be in it, and must still be in the
- * store after every crash. Records are copies: nothing here shares memory with the code under test.
+ * Everything that a client received (an answer, an event, a list, a bookmark) must be in it, and must still
+ * be in the store after every crash. Records are copies that share no memory with the code under test.
  */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
@@ -25,11 +25,11 @@ struct oracle_key {
 	size_t		     record_capacity;
 };
 
-/* What selectors look at; read from the value by searching for words, not by the code under test. Empty:
- * absent. */
+/* The attributes that selectors use, found by searching the value for words instead of by the code under
+ * test. Empty: absent. */
 struct oracle_facts {
 	char	 app[8], tier[8], node[8], phase[12];
-	uint64_t seq; /* the write it came from */
+	uint64_t seq; /* the write that made it */
 };
 
 struct oracle_record {
@@ -49,7 +49,7 @@ struct oracle {
 	struct world	      *world;
 	struct vd_store_watch *watch; /* NULL while the store is away */
 	bool		       has_news;
-	vd_rev		       revision; /* everything up to here is known */
+	vd_rev		       revision; /* all revisions up to here are known */
 	struct oracle_key     *keys;
 	int		       key_count;
 	struct oracle_record  *records;
@@ -61,26 +61,26 @@ struct oracle {
 
 void oracle_init(struct oracle *oracle, struct world *world);
 void oracle_fini(struct oracle *oracle);
-/* Watches store from what is known on. */
+/* Watches the store after the last known revision. */
 void oracle_open(struct oracle *oracle, struct vd_store *store);
 void oracle_close(struct oracle *oracle);
-/* Takes what there is. */
+/* Reads all available events. */
 void oracle_drain(struct oracle *oracle);
-/* Somebody saw revision: it must be known by now. */
+/* A client received this revision, so it must be known by now. */
 void oracle_reach(struct oracle *oracle, vd_rev revision, const char *who);
 
 int oracle_key(struct oracle *oracle, struct vd_bytes key);
-/* The record that is the key's state at revision; NULL: absent. */
+/* Returns the record that is the key's state at revision; NULL: absent. */
 const struct oracle_record *oracle_at(const struct oracle *oracle, int key, vd_rev revision);
-/* The record of this key at exactly this revision; NULL: none. */
+/* Returns the record of this key at exactly this revision; NULL: none. */
 const struct oracle_record *oracle_exactly(const struct oracle *oracle, int key, vd_rev revision);
-/* Index of the first record with a greater revision. */
+/* Returns the index of the first record with a greater revision. */
 int oracle_after(const struct oracle *oracle, vd_rev revision);
-/* Was the key there, or was it absent, at any revision in [from, to]? */
+/* Returns true if the key existed (or was absent) at any revision in [from, to]. */
 bool oracle_existed(const struct oracle *oracle, int key, vd_rev from, vd_rev to, bool wanted);
-/* The kv is exactly what the record says. */
+/* Returns true if the kv is exactly the record's. */
 bool oracle_same(const struct oracle *oracle, const struct oracle_record *record, const struct vd_kv *kv);
-/* The store holds at `revision` exactly what the log says. Only while nobody writes. */
+/* Checks that the store has at `revision` exactly the state of the log. Only while there are no writes. */
 void oracle_compare_store(struct oracle *oracle, struct vd_store *store, vd_rev revision);
 
 #endif

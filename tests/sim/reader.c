@@ -1,5 +1,5 @@
-/* How: a call remembers what it asked and when; its answer is compared with the log's state at the answer's
- * revision. Some lists are kept and walked later, when the world has moved on. */
+/* A call remembers its request and the time; its answer is compared with the log's state at the answer's
+ * revision. Some lists are kept and walked later, after further changes. */
 #include "reader.h"
 
 #include <stdio.h>
@@ -18,8 +18,8 @@ struct read {
 	enum vd_revision_match match;
 	int64_t		       limit;
 	vd_rev		       token_revision;
-	char		       start[64];    /* the page begins behind this key; empty: at the beginning */
-	vd_rev		       acknowledged; /* when it was asked */
+	char		       start[64];    /* the page begins after this key; empty: at the beginning */
+	vd_rev		       acknowledged; /* at the time of the request */
 	vd_rev		       cache_revision;
 	vd_rev		       known;
 	bool		       was_ready;
@@ -89,8 +89,8 @@ static void check_error(struct read *read, vd_status status)
 	world_note_compaction(world);
 	switch (status) {
 	case VD_EXPIRED:
-		/* Others are read from the store in pages of one revision, which may be compacted before the
-		 * last one. */
+		/* Other lists are read from the store in pages of one revision, which may be compacted before
+		 * the last page. */
 		if ((is_exact(read) ? exact_revision(read) : read->known) >= world->compacted_max)
 			fail(read, "errors are true", "expired, but only %lld is compacted",
 			     (long long) world->compacted_max);
@@ -178,7 +178,7 @@ static void check_list(struct read *read, struct vd_list *list)
 
 static void start(struct read *read, struct vd_bytes token);
 
-/* Takes over both. */
+/* Takes over both arguments. */
 static void walk(struct read *read, struct vd_list *list)
 {
 	struct world *world = read->world;
@@ -250,7 +250,7 @@ void readers_walk(struct world *world, bool all)
 	}
 }
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
 static void start(struct read *read, struct vd_bytes token)
 {
@@ -404,7 +404,7 @@ static void start_get(struct read *read)
 	}
 }
 
-/* ---- From outside ---- */
+/* ---- Public functions ---- */
 
 void readers_start_one(struct world *world)
 {

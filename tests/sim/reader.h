@@ -1,5 +1,5 @@
-/* Those who list and get: every row of the table of revisions and matches, page after page, compared with the
- * log at the answer's revision. */
+/* Clients that list and get: every row of the table of revisions and matches, page after page, compared with
+ * the log at the answer's revision. */
 #ifndef SIM_READER_H
 #define SIM_READER_H
 
@@ -9,11 +9,11 @@ struct readers *readers_new(struct world *world);
 void		readers_free(struct readers *readers);
 /* Starts a random list or get. */
 void readers_start_one(struct world *world);
-/* Walks lists that were kept. all: every one of them. */
+/* Walks lists that were kept. all: every one of them, otherwise some. */
 void	 readers_walk(struct world *world, bool all);
 unsigned readers_outstanding(const struct world *world);
-/* A client's list before it watches: the whole of filter. done gets the list's revision, or 0 and why it
- * failed. */
+/* The list of a client before its watch, for all of filter. done gets the list's revision, or 0 and the cause
+ * of the failure. */
 void readers_relist(struct world *world, const struct sim_filter		     *filter,
 		    void (*done)(void *arg, vd_rev revision, vd_status status), void *arg);
 

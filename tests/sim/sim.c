@@ -27,7 +27,7 @@ struct run {
 
 static void run_one(struct run *run, uint64_t seed)
 {
-	/* A quarter of the worlds are without, as swarm testing leaves out every kind of trouble now and
+	/* A quarter of the worlds have no preemption, as swarm testing omits every kind of fault now and
 	 * then. */
 	unsigned preemptions = run->preemptions >= 0 ? (unsigned) run->preemptions :
 						       (unsigned) (seed * UINT64_C(0x9e3779b97f4a7c15) >> 62);
@@ -68,7 +68,8 @@ static void add_marks(struct sim_marks *total, const struct sim_marks *more)
 #undef SIM_MARK_ADD
 }
 
-/* Each process takes every jobs-th seed and sends its marks. false: one of them failed, and said why. */
+/* Process i of j runs every j-th seed and sends its marks. Returns false if one failed, which it has
+ * reported. */
 static bool run_jobs(struct run *run)
 {
 	int  pipes[JOBS_MAX][2];

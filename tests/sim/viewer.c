@@ -1,6 +1,6 @@
-/* How: a viewer has a cursor into the log. What it must see next is the next record that its filter wants
- * before or after the change. Where the start of a watch is not told (a watch "from now", or with the state
- * but without a bookmark) the cursor is found by the first event or bookmark. */
+/* A viewer has a cursor into the log. Its next event must be the next record that its filter matches before
+ * or after the change. If the start revision of a watch is unknown (a watch "from now", or with the state but
+ * without a bookmark), the first event or bookmark determines the cursor. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void check_too_slow(struct viewer *viewer)
 		bytes += (int64_t) (oracle->records[i].value_size +
 				    strlen(oracle->keys[oracle->records[i].key].text) +
 				    VDI_EVENT_OVERHEAD_BYTES);
-		/* A deletion is charged what it deletes. */
+		/* A deletion counts the size of the deleted object. */
 		if (oracle->records[i].is_delete && oracle->records[i].previous >= 0)
 			bytes += (int64_t) oracle->records[oracle->records[i].previous].value_size;
 	}
@@ -90,7 +90,7 @@ static void check_end(struct viewer *viewer, vd_status reason)
 			    vd_status_name(reason), (long long) viewer->last);
 }
 
-/* A client that closes from another thread than the sink's may find one call under way. */
+/* A client that closes on another thread than the sink's may receive one more call. */
 static bool is_late_call(struct viewer *viewer)
 {
 	if (viewer->phase != CLOSING || viewer->late_calls == 0)
@@ -141,7 +141,7 @@ static void close_viewer(struct viewer *viewer, bool is_own_thread)
 	viewer->late_calls = VDI_MIN(viewer->late_calls, 1u);
 }
 
-/* ---- Taking ---- */
+/* ---- Reading ---- */
 
 static size_t deliver(void *arg, const struct vd_watch_event *events, size_t count)
 {
@@ -165,7 +165,7 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 		 chance(world, 10);
 	if (closes)
 		wanted = roll(world, count + 1);
-	/* Whole revisions, as a client that means to resume does. */
+	/* Take whole revisions, as a client that intends to resume. */
 	while (wanted > 0 && wanted < count && events[wanted].revision == events[wanted - 1].revision)
 		wanted++;
 	for (taken = 0; taken < wanted; taken++)
@@ -176,7 +176,7 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 		close_viewer(viewer, true);
 		return taken;
 	}
-	/* A client that loses its connection now goes on from its last revision. */
+	/* A client that loses its connection now resumes from its last revision. */
 	if (taken == count && viewer_is_mid_revision(viewer))
 		viewer_fail(viewer, "atomic", "what was delivered ends in the middle of revision %lld",
 			    (long long) viewer->last);
@@ -253,7 +253,7 @@ static void choose_start(struct viewer *viewer, struct vd_watch_options *options
 		if (viewer->start == START_STATE && viewer->has_bookmarks)
 			viewer->start = START_STATE_BOOKMARK;
 		if (viewer->start == START_AFTER) {
-			/* Somewhere in what happened, or a little in the future. */
+			/* Somewhere in the past, or a little in the future. */
 			viewer->last = 1 + (vd_rev) roll(world, (uint64_t) world->oracle.revision + 5);
 			if (viewer->last > world->oracle.revision)
 				world->marks.future_watch++;
@@ -304,7 +304,7 @@ static void open_viewer(struct viewer *viewer)
 	struct sim_cacher      *cacher = cacher_of(viewer);
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 	struct vd_watch_sink	sink = { deliver, on_ended, viewer,
-					 viewer->runner < 0 ? NULL : &world->runners[viewer->runner] };
+					 viewer->executor < 0 ? NULL : &world->executors[viewer->executor] };
 	struct vd_error		error = { 0 };
 	vd_status		status;
 
@@ -359,7 +359,7 @@ static void open_viewer(struct viewer *viewer)
 			    vd_status_name(status), error.message);
 }
 
-/* ---- From outside ---- */
+/* ---- Public functions ---- */
 
 struct viewers *viewers_new(struct world *world)
 {
@@ -372,8 +372,8 @@ struct viewers *viewers_new(struct world *world)
 		viewer->world = world;
 		viewer->number = i;
 		filter_random(world, &viewer->filter);
-		/* Two that share a group with others, at different speeds, and one of everything in any
-		 * case. */
+		/* Two viewers that share a group with others, at different speeds, and at least one of every
+		 * kind. */
 		if (i % 8 == 1)
 			viewer->filter = viewers->all[i - 1].filter;
 		if (i % 8 == 2) {
@@ -385,7 +385,7 @@ struct viewers *viewers_new(struct world *world)
 			       world->swarm.stalls ? PACE_STALLS :
 						     PACE_FAST;
 		viewer->is_pulled = i % 4 == 3;
-		viewer->runner = (int) (i % 3) - 1;
+		viewer->executor = (int) (i % 3) - 1;
 		viewer->has_bookmarks = chance(world, 600);
 		viewer->wants_tight_lag = viewer->pace != PACE_FAST && chance(world, 300);
 		viewer->wants_deadline = chance(world, 150);
@@ -428,7 +428,7 @@ static void tend(struct viewer *viewer)
 											   (vd_mono) { 0 };
 			SIM_PREEMPTIBLE(world, vd_watcher_resume(viewer->watcher));
 		}
-		/* Whoever is open for long has been opened by now. */
+		/* A watch that was opened long ago has been opened by now. */
 		if (viewer->phase == OPEN && !viewer->opened_below &&
 		    vd_mono_since(world_now(world), viewer->opened).ns > VD_SECONDS(15).ns)
 			viewer->opened_below = world->oracle.revision;
@@ -472,7 +472,7 @@ void viewers_nudge(struct world *world)
 		world->marks.closed_by_client++;
 		close_viewer(viewer, false);
 	}
-	/* Now and then somebody is somebody else. */
+	/* Now and then a viewer becomes another client. */
 	if (viewer->phase == IDLE && chance(world, 100)) {
 		viewer->last = 0;
 		viewer->is_known = false;
@@ -493,7 +493,7 @@ void viewers_check_progress(struct world *world)
 		vd_rev		   stood = 0;
 		int		   next;
 
-		/* A pulled one has what it did not ask for. */
+		/* A pulled watch may hold events that it was not asked for. */
 		if (viewer->phase != OPEN || !viewer->is_known || viewer->in_state || viewer->is_pulled ||
 		    viewer->is_stuck || viewer->free_since.ns == 0 ||
 		    vd_mono_since(now, viewer->free_since).ns < VD_SECONDS(2).ns ||
@@ -548,7 +548,7 @@ bool viewers_caught_up(struct world *world, char *ret_why, size_t size)
 				 (long long) oracle->records[next].revision, (long long) viewer->last);
 			return false;
 		}
-		/* The state without an end: it must be the present one by now. */
+		/* An initial state without an end must be the present one by now. */
 		if (viewer->phase == OPEN && viewer->in_state) {
 			const struct oracle_record *records[ORACLE_KEYS_MAX];
 			size_t count = filter_state(oracle, &viewer->filter, oracle->revision, records);

@@ -1,4 +1,4 @@
-/* Those who watch: each is compared, event by event, with what the log says it must see next. */
+/* Clients that watch: each event is compared with the one that the log predicts. */
 #ifndef SIM_VIEWER_H
 #define SIM_VIEWER_H
 
@@ -28,7 +28,7 @@ enum sim_field {
 	FIELD_KINDS
 };
 
-/* What a watch or list wants, as we understand it and as text. */
+/* The scope and selectors of a watch or list, for the oracle and as text. */
 struct sim_filter {
 	int	       cacher;
 	char	       namespace_name[16]; /* empty: all */
@@ -44,22 +44,22 @@ struct sim_filter {
 void filter_random(struct world *world, struct sim_filter *filter);
 bool filter_wants(const struct oracle *oracle, const struct sim_filter *filter,
 		  const struct oracle_record *record);
-/* Keys that the filter wants at revision, in key order; returns how many. */
+/* Lists the keys that match the filter at revision, in key order; returns their number. */
 size_t filter_state(const struct oracle *oracle, const struct sim_filter *filter, vd_rev revision,
 		    const struct oracle_record *ret_records[]);
 
 struct viewers *viewers_new(struct world *world);
-/* All are closed. */
+/* All watches are closed before. */
 void viewers_free(struct viewers *viewers);
-/* One of them does something: opens, resumes, pulls, closes, stalls. */
+/* One viewer acts: opens, resumes, pulls, closes, stalls. */
 void viewers_nudge(struct world *world);
-/* One that is open takes nothing for a while. */
+/* One open viewer accepts nothing for a while. */
 void viewers_stall_one(struct world *world);
-/* All that must be done for things to go on: pulls, closes what ended, opens again. */
+/* Does what is needed for progress: pulls, closes ended watches, opens them again. */
 void viewers_tend(struct world *world);
-/* Called now and then: nobody healthy waits for what the cache has had for a second. */
+/* Called now and then: no healthy viewer may lack an event that the cache has had for a second. */
 void viewers_check_progress(struct world *world);
-/* Everyone is open and has seen everything. *ret_why: who has not. */
+/* Returns true if all viewers are open and have received everything. *ret_why: the one that has not. */
 bool   viewers_caught_up(struct world *world, char *ret_why, size_t size);
 void   viewers_close_all(struct world *world, bool all_at_once);
 size_t viewers_open(const struct world *world);

@@ -1,4 +1,4 @@
-/* Whether what a viewer is given is what must come next: its initial state, bookmarks, and changes. */
+/* Checks that each delivery to a viewer is the expected one: initial state, bookmarks, and changes. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "reader.h"
 #include "viewer_state.h"
 
-/* ---- What must come next ---- */
+/* ---- The expected event ---- */
 
 static bool is_for(const struct viewer *viewer, const struct oracle_record *record, bool *ret_was,
 		   bool *ret_is)
@@ -128,7 +128,7 @@ static void take_bookmark(struct viewer *viewer, const struct vd_watch_event *ev
 
 /* ---- Changes ---- */
 
-/* The first event of a watch whose start nobody told us. */
+/* Handles the first event of a watch whose start revision is unknown. */
 static void find_start(struct viewer *viewer, const struct vd_watch_event *event)
 {
 	struct world  *world = viewer->world;
@@ -154,7 +154,7 @@ static void find_start(struct viewer *viewer, const struct vd_watch_event *event
 	viewer->is_known = true;
 }
 
-/* Which promise is broken by this event instead of the expected one? */
+/* Reports which promise is broken by this event in place of the expected one. */
 static void explain(struct viewer *viewer, const struct vd_watch_event *event, int index)
 {
 	struct oracle		   *oracle = &viewer->world->oracle;

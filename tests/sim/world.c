@@ -1,6 +1,6 @@
-/* How: the main program is one loop of small random acts, each followed by a little simulated time. Trouble
- * is one of the acts. After the wanted number of writes the sea is calm: everyone must catch up, and then
- * everything is closed in a random order and nothing may be left. */
+/* The main program is a loop of small random actions, each followed by some simulated time; faults are among
+ * the actions. After the requested number of writes the faults stop: every client must catch up, then
+ * everything is closed in a random order, and nothing may remain. */
 #include "world.h"
 
 #include <stdarg.h>
@@ -20,12 +20,11 @@
 
 #define TRACE_LINES 400
 #define TRACE_LINE_SIZE 160
-#define CALM_LIMIT VD_SECONDS(300)
 
 static char	trace_lines[TRACE_LINES][TRACE_LINE_SIZE];
 static uint64_t trace_count;
 
-/* ---- Small things ---- */
+/* ---- Helpers ---- */
 
 uint64_t roll(struct world *world, uint64_t below)
 {
@@ -74,7 +73,7 @@ static void report(struct world *world)
 {
 	uint64_t first = trace_count > TRACE_LINES ? trace_count - TRACE_LINES : 0;
 
-	/* As much as a screen holds; with --verbose it was all said. */
+	/* As much as fits on a screen; with --verbose everything was printed before. */
 	if (trace_count - first > 60)
 		first = trace_count - 60;
 	for (uint64_t i = first; i < trace_count && !world->is_verbose; i++)
@@ -98,7 +97,7 @@ void sim_fail(struct world *world, const char *property, const char *format, ...
 	fprintf(stderr, "\n");
 	report(world);
 	fflush(NULL);
-	_exit(1); /* what suspended handlers hold is no leak */
+	_exit(1); /* memory held by suspended handlers is no leak */
 }
 
 static void log_record(void *arg, const struct vd_log_record *record)
@@ -108,7 +107,7 @@ static void log_record(void *arg, const struct vd_log_record *record)
 
 /* ---- Steps ---- */
 
-static void look_at_cachers(struct world *world)
+void world_look_at_cachers(struct world *world)
 {
 	for (unsigned i = 0; i < SIM_CACHERS; i++) {
 		struct sim_cacher  *at = &world->cachers[i];
@@ -122,14 +121,16 @@ static void look_at_cachers(struct world *world)
 		if (world->restarts && at->cacher->reflector.relists == at->relists &&
 		    at->cacher->reflector.resumes > at->resumes)
 			world->marks.resumed_after_restart++;
-		for (struct vdi_outlet *outlet = at->cacher->watchers.outlets; outlet; outlet = outlet->next)
-			for (struct vdi_lane *lane = outlet->lanes; lane; lane = lane->outlet_next)
-				for (struct vd_watcher *watcher = lane->lagging; watcher;
+		for (struct vdi_delivery_worker *worker = at->cacher->watchers.workers; worker;
+		     worker = worker->next)
+			for (struct vdi_subscription *subscription = worker->subscriptions; subscription;
+			     subscription = subscription->worker_next)
+				for (struct vd_watcher *watcher = subscription->lagging; watcher;
 				     watcher = watcher->lagging_next)
 					world->marks.lagging_rescan +=
 						!watcher->initial && !watcher->error_due &&
 						watcher->position >= history->start &&
-						watcher->position < lane->group->ring_floor;
+						watcher->position < subscription->group->ring_floor;
 		vdi_lock_release(&at->cacher->watchers.lock);
 		at->relists = at->cacher->reflector.relists;
 		at->resumes = at->cacher->reflector.resumes;
@@ -164,13 +165,13 @@ static void look_at_cachers(struct world *world)
 			 (size_t) vdi_mvcc_of(world->store)->writer.in_flight);
 }
 
-/* Between two steps. true: the power is gone. */
+/* Called between two steps. Returns true if the power failed. */
 static bool tick(void *arg)
 {
 	struct world *world = arg;
 	uint64_t      refused = chaos_marks(world->chaos)->refused_ranges;
 
-	/* Nobody else reads ranges for a cacher that lists: the others want few keys, or are turned away. */
+	/* Only a cacher that lists reads whole ranges; the other clients want few keys, or are refused. */
 	if (refused != world->refused_ranges) {
 		world->refused_ranges = refused;
 		for (unsigned i = 0; i < SIM_CACHERS; i++)
@@ -189,14 +190,14 @@ void world_run(struct world *world, vd_dur by)
 	(void) vdi_sim_run_until(world->env, tick, world, by);
 }
 
-static void run_steps(struct world *world, uint64_t steps)
+void world_run_steps(struct world *world, uint64_t steps)
 {
 	while (steps-- && !tick(world))
 		if (!vdi_sim_step(world->env))
 			break;
 }
 
-/* ---- Building ---- */
+/* ---- Setup ---- */
 
 static void choose_swarm(struct world *world)
 {
@@ -236,10 +237,10 @@ static void choose_swarm(struct world *world)
 	swarm->names = 2 + (unsigned) roll(world, chance(world, 500) ? 4 : 14);
 }
 
-static void open_store(struct world *world)
+void world_open_store(struct world *world)
 {
 	struct vd_mvcc_options	  options = VD_MVCC_OPTIONS_INIT;
-	struct vdi_persist_tuning tuning = { .is_journal_only = true,
+	struct vdi_backend_tuning tuning = { .is_journal_only = true,
 					     .segment_size = world->swarm.segment_size };
 	struct vd_error		  error;
 	vd_status		  status;
@@ -260,7 +261,7 @@ static void open_store(struct world *world)
 	}
 }
 
-static void open_cachers(struct world *world)
+void world_open_cachers(struct world *world)
 {
 	for (unsigned i = 0; i < SIM_CACHERS; i++) {
 		struct sim_cacher *at = &world->cachers[i];
@@ -278,7 +279,7 @@ static void build(struct world *world)
 {
 	static const struct vd_field_spec fields[] = { { "spec.nodeName", ".spec.nodeName", NULL },
 						       { "status.phase", ".status.phase", NULL } };
-	static struct vd_runner_ops	  other_ops;
+	static struct vd_executor_ops	  other_ops;
 	struct vd_error			  error;
 
 	if (vdi_env_new_sim(world->seed, world->is_verbose ? log_record : NULL, world, &world->env) !=
@@ -291,15 +292,15 @@ static void build(struct world *world)
 	vdi_sim_set_stalls(world->env, world->stall_max);
 	vdi_env_set_disk(world->env, world->disk);
 	vdi_sim_set_step_delay(world->env, world->swarm.step_delay);
-	/* The same simulator under a second name: watchers there live on an actor of their own. */
-	world->runners[0] = *vdi_env_runner(world->env);
-	other_ops = *world->runners[0].ops;
-	world->runners[1] = (struct vd_runner) { &other_ops, world->runners[0].runner };
+	/* The same simulator under a second name: its watchers run on an actor of their own. */
+	world->executors[0] = *vdi_env_executor(world->env);
+	other_ops = *world->executors[0].ops;
+	world->executors[1] = (struct vd_executor) { &other_ops, world->executors[0].executor };
 	oracle_init(&world->oracle, world);
 	world->writers = writers_new(world);
 	world->viewers = viewers_new(world);
 	world->readers = readers_new(world);
-	open_store(world);
+	world_open_store(world);
 	oracle_open(&world->oracle, world->store);
 	world->chaos = chaos_store_new(world->env, world->store, &world->swarm.chaos);
 	for (unsigned i = 0; i < SIM_CACHERS; i++) {
@@ -315,182 +316,15 @@ static void build(struct world *world)
 		options.lag_bytes_max = world->swarm.lag_bytes_max;
 		options.watcher_count_max = world->swarm.watcher_count_max;
 		options.decode_workers = world->swarm.decode_workers;
-		/* Often, and a difference is a broken promise like any other. */
+		/* Often; a difference is a broken promise like any other. */
 		options.consistency_interval = VD_SECONDS(5);
 		options.on_inconsistency = VD_ON_INCONSISTENCY_PANIC;
 		world->cachers[i].options = options;
 	}
-	open_cachers(world);
+	world_open_cachers(world);
 }
 
-/* ---- Restarts ---- */
-
-struct journal_file {
-	char	 name[VDI_DISK_NAME_MAX];
-	uint8_t *now, *durable;
-	int64_t	 now_size, durable_size;
-};
-
-static uint8_t *copy_of(const uint8_t *bytes, int64_t size)
-{
-	uint8_t *copy = malloc((size_t) size + 1);
-
-	if (size)
-		memcpy(copy, bytes, (size_t) size);
-	return copy;
-}
-
-/* The newest journal file: a crash can only touch what was not synced. */
-static bool find_newest(struct world *world, struct journal_file *file)
-{
-	const uint8_t *bytes;
-
-	for (unsigned long long sequence = 1000; sequence-- > 0;) {
-		snprintf(file->name, sizeof file->name, "journal-%016llu.vdj", sequence);
-		bytes = vdi_disk_sim_content(world->disk, file->name, &file->now_size);
-		if (bytes == NULL)
-			continue;
-		file->now = copy_of(bytes, file->now_size);
-		bytes = vdi_disk_sim_durable(world->disk, file->name, &file->durable_size);
-		file->durable = copy_of(bytes, bytes ? file->durable_size : 0);
-		file->durable_size = bytes ? file->durable_size : 0;
-		return true;
-	}
-	return false;
-}
-
-static void crash_disk(struct world *world)
-{
-	struct journal_file file;
-	const uint8_t	   *after;
-	int64_t		    size, old = 0, new = 0;
-
-	if (!find_newest(world, &file)) {
-		vdi_disk_sim_crash(world->disk);
-		return;
-	}
-	vdi_disk_sim_crash(world->disk);
-	after = vdi_disk_sim_content(world->disk, file.name, &size);
-	for (int64_t i = 0; after && i < size && i < file.now_size; i++) {
-		uint8_t before = i < file.durable_size ? file.durable[i] : 0;
-
-		old += after[i] == before && before != file.now[i];
-		new += after[i] == file.now[i] && before != file.now[i];
-	}
-	world->marks.torn_write += old && new;
-	free(file.now);
-	free(file.durable);
-}
-
-static void cacher_closed(void *arg)
-{
-	((struct sim_cacher *) arg)->is_closed = true;
-}
-
-static bool cachers_are_closed(void *arg)
-{
-	struct world *world = arg;
-
-	if (world->oracle.has_news)
-		oracle_drain(&world->oracle);
-	viewers_tend(world);
-	return world->cachers[0].is_closed && world->cachers[1].is_closed;
-}
-
-static void close_cachers(struct world *world)
-{
-	unsigned first = (unsigned) roll(world, SIM_CACHERS);
-
-	world->is_closing = true;
-	for (unsigned i = 0; i < SIM_CACHERS; i++) {
-		struct sim_cacher *at = &world->cachers[(first + i) % SIM_CACHERS];
-
-		world->marks.cache_compared += at->cacher->consistency.counts[VDI_CONSISTENCY_SUCCESS];
-		world->marks.cache_not_compared += at->cacher->consistency.counts[VDI_CONSISTENCY_ERROR];
-		SIM_PREEMPTIBLE(world, vd_cacher_close(at->cacher, cacher_closed, at));
-		run_steps(world, roll(world, 30));
-	}
-	if (!vdi_sim_run_until(world->env, cachers_are_closed, world, VD_SECONDS(120)))
-		sim_fail(world, "everything ends", "the cachers do not close: %d %d",
-			 world->cachers[0].is_closed, world->cachers[1].is_closed);
-	for (unsigned i = 0; i < SIM_CACHERS; i++)
-		world->cachers[i].cacher = NULL;
-}
-
-static void check_recovered(struct world *world, vd_rev shown)
-{
-	struct vd_store_status status;
-
-	if (vd_store_status_get(world->store, &status) != VD_OK)
-		sim_fail(world, "harness", "no status");
-	world->compacted_max = VDI_MAX(world->compacted_max, status.compacted);
-	if (status.current < shown)
-		sim_fail(world, "nothing visible before it is durable",
-			 "the store comes back at %lld, it had shown %lld", (long long) status.current,
-			 (long long) shown);
-	if (status.current > shown)
-		world->marks.unpublished_survived++;
-	oracle_compare_store(&world->oracle, world->store, shown);
-	if (shown > 10)
-		oracle_compare_store(&world->oracle, world->store,
-				     1 + (vd_rev) roll(world, (uint64_t) shown));
-}
-
-static void restart(struct world *world, bool is_crash)
-{
-	bool   is_remote = world->swarm.remote && chance(world, 700);
-	vd_rev shown;
-
-	sim_trace(world, "restart: crash %d remote %d", is_crash, is_remote);
-	world->restarts++;
-	world->is_down = true;
-	if (is_crash && !world->crash_armed) {
-		world->marks.crash_at_rest++;
-		world->crash_armed = true;
-		vdi_disk_sim_fail_nth(world->disk, 1, VDI_DISK_SIM_CRASH);
-	} else if (is_crash) {
-		world->marks.crash_in_operation++;
-	} else {
-		world->marks.clean_restart++;
-	}
-	vdi_sim_settle(world->env); /* the wrapper's watches are closed under their users */
-	if (is_remote) {
-		world->marks.restart_under_cachers++;
-		chaos_set_inner(world->chaos, NULL);
-	} else {
-		world->marks.restart_with_cachers++;
-		close_cachers(world);
-		vdi_sim_settle(world->env);
-	}
-	oracle_drain(&world->oracle);
-	shown = world->oracle.revision;
-	oracle_close(&world->oracle);
-	if (!is_remote)
-		chaos_replace_inner(world->chaos, NULL);
-	world->store = vd_store_close_wait(world->store);
-	if (is_crash)
-		crash_disk(world);
-	world->crash_armed = is_crash && chance(world, 300);
-	world->trouble_armed = false;
-	vdi_disk_sim_fail_nth(world->disk, world->crash_armed ? 1 + roll(world, 6) : 0, VDI_DISK_SIM_CRASH);
-	open_store(world);
-	vdi_disk_sim_fail_nth(world->disk, 0, VDI_DISK_SIM_CRASH);
-	world->crash_armed = false;
-	check_recovered(world, shown);
-	oracle_open(&world->oracle, world->store);
-	oracle_drain(&world->oracle);
-	writers_check_pending(world);
-	if (is_remote) {
-		chaos_set_inner(world->chaos, world->store);
-	} else {
-		chaos_replace_inner(world->chaos, world->store);
-		open_cachers(world);
-	}
-	world->is_closing = false;
-	world->is_down = false;
-}
-
-/* ---- The day ---- */
+/* ---- Faults and actions ---- */
 
 static void disk_trouble(struct world *world)
 {
@@ -502,23 +336,23 @@ static void disk_trouble(struct world *world)
 		vdi_disk_sim_fail_nth(world->disk, 1 + roll(world, 20),
 				      chance(world, 500) ? VDI_DISK_SIM_NO_SPACE : VDI_DISK_SIM_SHORT_WRITE);
 	} else {
-		/* After this the store refuses writes until it is opened anew. */
+		/* After this the store refuses writes until it is opened again. */
 		vdi_disk_sim_fail_nth(world->disk, 1 + roll(world, 20), VDI_DISK_SIM_IO);
 		world_run(world, VD_MS(50));
 		if (vdi_disk_sim_failed(world->disk))
 			world->marks.disk_error++;
-		restart(world, true);
+		world_restart(world, true);
 	}
 	world->trouble_armed = false;
 }
 
-/* Whatever the swarm leaves out: each of these happens in every world at least once. */
+/* Regardless of the swarm, each of these faults happens in every world at least once. */
 static void certain_trouble(struct world *world)
 {
 	if ((uint64_t) world->oracle.revision < world->writes_wanted * (world->certain + 1) / 6 ||
 	    world->crash_armed || world->trouble_armed)
 		return;
-	/* Again until it worked: there may be nothing to cut just now. */
+	/* Repeat until it worked, because there may be nothing to cut at the moment. */
 	switch (world->certain) {
 	case 0:
 		chaos_cut(world->chaos);
@@ -536,7 +370,7 @@ static void certain_trouble(struct world *world)
 		break;
 	case 3:
 		world->certain++;
-		restart(world, chance(world, 700));
+		world_restart(world, chance(world, 700));
 		break;
 	default: break;
 	}
@@ -564,19 +398,19 @@ static void trouble(struct world *world)
 		writers_compact(world);
 	if (swarm->crashes && !world->crash_armed && !world->trouble_armed && chance(world, 2)) {
 		if (chance(world, 300)) {
-			restart(world, true);
+			world_restart(world, true);
 		} else {
 			world->crash_armed = true;
 			vdi_disk_sim_fail_nth(world->disk, 1 + roll(world, 40), VDI_DISK_SIM_CRASH);
 		}
 	}
 	if (swarm->clean_restarts && !world->crash_armed && chance(world, 1))
-		restart(world, false);
+		world_restart(world, false);
 	if (swarm->disk_trouble && chance(world, 2))
 		disk_trouble(world);
 	if (world->crash_armed && vdi_disk_sim_failed(world->disk))
-		restart(world, true);
-	/* A store whose disk failed refuses to write until it is opened anew. */
+		world_restart(world, true);
+	/* A store whose disk failed refuses to write until it is opened again. */
 	if (world->oracle.revision != world->moved_revision) {
 		world->moved_revision = world->oracle.revision;
 		world->moved_at = world_now(world);
@@ -584,7 +418,7 @@ static void trouble(struct world *world)
 		   vd_mono_since(world_now(world), world->moved_at).ns > VD_SECONDS(20).ns) {
 		world->marks.disk_error++;
 		world->moved_at = world_now(world);
-		restart(world, chance(world, 500));
+		world_restart(world, chance(world, 500));
 	}
 	if (chance(world, 1))
 		vdi_sim_jump_wall(world->env, VD_SECONDS((int64_t) roll(world, 20) - 10));
@@ -602,14 +436,14 @@ void world_note_compaction(struct world *world)
 	}
 }
 
-static void check_compaction(struct world *world)
+void world_check_compaction(struct world *world)
 {
 	struct vd_store_status status;
 
 	world_note_compaction(world);
 	if (world->store == NULL || world->is_down || world->compacted_max <= world->compacted_seen)
 		return;
-	vdi_sim_settle(world->env); /* a compaction in the middle has not taken everything */
+	vdi_sim_settle(world->env); /* a compaction in progress has not removed everything */
 	world_note_compaction(world);
 	if (vd_store_status_get(world->store, &status) == VD_OK && status.compacted > world->compacted_seen) {
 		world->compacted_seen = status.compacted;
@@ -622,7 +456,7 @@ static void pass_time(struct world *world)
 	unsigned which = (unsigned) roll(world, 100);
 
 	if (which < 60)
-		run_steps(world, roll(world, 40));
+		world_run_steps(world, roll(world, 40));
 	else if (which < 95)
 		world_run(world, VD_US((int64_t) roll(world, 20000)));
 	else if (which < 99)
@@ -649,142 +483,15 @@ static void act(struct world *world)
 		direct_look(world);
 	}
 	pass_time(world);
-	check_compaction(world);
+	world_check_compaction(world);
 	trouble(world);
 	certain_trouble(world);
-	look_at_cachers(world);
+	world_look_at_cachers(world);
 	if (chance(world, 100))
 		viewers_check_progress(world);
 }
 
-/* ---- The evening ---- */
-
-struct evening {
-	struct world *world;
-	char	      why[256];
-};
-
-static bool all_caught_up(struct world *world, char *why, size_t size)
-{
-	if (writers_outstanding(world) || readers_outstanding(world) || chaos_pending(world->chaos)) {
-		snprintf(why, size, "%u writes, %u reads, %zu delayed calls are unanswered",
-			 writers_outstanding(world), readers_outstanding(world), chaos_pending(world->chaos));
-		return false;
-	}
-	for (unsigned i = 0; i < SIM_CACHERS; i++)
-		if (vd_cacher_ready(world->cachers[i].cacher, NULL) != VD_OK) {
-			snprintf(why, size, "%s is not ready", world->cachers[i].options.resource);
-			return false;
-		}
-	return viewers_caught_up(world, why, size);
-}
-
-static void calm_down(struct world *world)
-{
-	char	why[256] = "";
-	vd_mono limit;
-
-	sim_trace(world, "calm");
-	chaos_set(world->chaos, NULL);
-	if (world->crash_armed && vdi_disk_sim_failed(world->disk))
-		restart(world, true);
-	vdi_disk_sim_fail_nth(world->disk, 0, VDI_DISK_SIM_CRASH);
-	world->crash_armed = false;
-	world->stall_max = VD_SECONDS(0);
-	vdi_sim_set_stalls(world->env, world->stall_max);
-	/* Handlers that were suspended in the trouble still deliver its errors. */
-	vdi_sim_settle(world->env);
-	world->is_calm = true;
-	world->calm_since = world_now(world);
-	limit = vd_mono_add(world->calm_since, CALM_LIMIT);
-	for (;;) {
-		viewers_tend(world);
-		readers_walk(world, true);
-		world_run(world, VD_MS(100));
-		look_at_cachers(world);
-		viewers_check_progress(world);
-		check_compaction(world);
-		if (all_caught_up(world, why, sizeof why))
-			break;
-		if (world_now(world).ns > limit.ns)
-			sim_fail(world, "after the faults stop, everyone catches up", "%s", why);
-	}
-}
-
-/* A consistent list makes an idle cache catch up with the store's revision; what it then holds is what the
- * store holds. */
-static void final_reads(struct world *world)
-{
-	for (unsigned i = 0; i < 40; i++) {
-		readers_start_one(world);
-		world_run(world, VD_MS(200));
-		viewers_tend(world);
-	}
-	world_run(world, VD_SECONDS(10));
-	readers_walk(world, true);
-	world_run(world, VD_SECONDS(10));
-	readers_walk(world, true);
-	if (readers_outstanding(world))
-		sim_fail(world, "one answer", "%u reads are unanswered", readers_outstanding(world));
-	oracle_drain(&world->oracle);
-	oracle_compare_store(&world->oracle, world->store, world->oracle.revision);
-}
-
-static bool leases_are_gone(const struct world *world)
-{
-	const struct oracle *oracle = &world->oracle;
-
-	for (int i = 0; i < oracle->key_count; i++) {
-		const struct oracle_record *record = oracle_at(oracle, i, oracle->revision);
-
-		if (record && record->lease)
-			return false;
-	}
-	return true;
-}
-
-static void wait_for_leases(struct world *world)
-{
-	vd_mono limit = vd_mono_add(world_now(world), VD_SECONDS(100));
-
-	if (leases_are_gone(world))
-		return;
-	while (!leases_are_gone(world)) {
-		viewers_tend(world);
-		world_run(world, VD_MS(500));
-		oracle_drain(&world->oracle);
-		if (world_now(world).ns > limit.ns)
-			sim_fail(world, "leases end", "a key still has a lease that nobody keeps");
-	}
-	world->marks.lease_expired++;
-}
-
-static bool all_viewers_idle(void *arg)
-{
-	return viewers_open(arg) == 0;
-}
-
-static void close_down(struct world *world)
-{
-	bool viewers_first = chance(world, 500);
-
-	/* Somebody may be listing right now. */
-	world_run(world, VD_SECONDS(5));
-	if (viewers_first) {
-		world->is_closing = true; /* nobody opens again */
-		viewers_close_all(world, true);
-		run_steps(world, roll(world, 50));
-	} else {
-		viewers_close_all(world, false);
-	}
-	close_cachers(world);
-	viewers_close_all(world, true);
-	if (!vdi_sim_run_until(world->env, all_viewers_idle, world, VD_SECONDS(60)))
-		sim_fail(world, "everything ends", "%zu viewers do not close", viewers_open(world));
-	oracle_drain(&world->oracle);
-	oracle_close(&world->oracle);
-	world->store = vd_store_close_wait(world->store);
-}
+/* ---- A run ---- */
 
 static void take_chaos_marks(struct world *world)
 {
@@ -815,7 +522,7 @@ uint64_t world_run_seed(uint64_t seed, uint64_t writes, unsigned preemptions, bo
 	world->seed = seed;
 	world->writes_wanted = writes;
 	world->preemptions = preemptions;
-	/* Not drawn: a seed's world is the same with and without. */
+	/* Not drawn: a seed's world is the same with and without preemption. */
 	world->stall_max = preemptions && seed % 3 == 0 ? VD_SECONDS(3) : VD_SECONDS(0);
 	world->is_verbose = is_verbose;
 	world->live_before = vdi_alloc_live();
@@ -825,11 +532,11 @@ uint64_t world_run_seed(uint64_t seed, uint64_t writes, unsigned preemptions, bo
 	while ((uint64_t) world->oracle.revision < writes || world->certain < 4)
 		act(world);
 	check_certain(world);
-	calm_down(world);
-	wait_for_leases(world);
-	calm_down(world);
-	final_reads(world);
-	close_down(world);
+	world_calm_down(world);
+	world_wait_for_leases(world);
+	world_calm_down(world);
+	world_final_reads(world);
+	world_close_down(world);
 	take_chaos_marks(world);
 	hash = vdi_sim_schedule_hash(world->env);
 	world->marks.preemption += vdi_sim_preemptions(world->env);

@@ -1,7 +1,6 @@
-/* The simulated world: one env, one disk, the embedded store on it, a store that misbehaves around that, two
- * cachers, writers, viewers, readers and the oracle. Everything random comes from the seed; the seed also
- * decides which kinds of trouble this world knows at all (swarm testing).
- */
+/* The simulated world: one env, one disk, the embedded store on it, a store that injects faults around that,
+ * two cachers, writers, viewers, readers and the oracle. All random choices come from the seed; the seed also
+ * selects the kinds of faults in this world (swarm testing). */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
@@ -17,13 +16,13 @@
 #define SIM_PODS "/registry/pods/"
 #define SIM_WIDGETS "/registry/widgets/"
 #define SIM_CACHERS 2
-#define SIM_RUNNERS 2
+#define SIM_EXECUTORS 2
 
 struct writers;
 struct viewers;
 struct readers;
 
-/* Which troubles there are, and how much. */
+/* The kinds of faults, and their amounts. */
 struct sim_swarm {
 	bool crashes, clean_restarts, remote, compactions, closes, stalls, disk_trouble, leases, multi_key;
 	struct chaos_options chaos;
@@ -44,9 +43,9 @@ struct sim_cacher {
 	struct vd_cacher	*cacher; /* NULL while the world restarts */
 	struct vd_cacher_options options;
 	bool			 is_closed;
-	uint64_t		 relists, resumes; /* when we last looked */
+	uint64_t		 relists, resumes; /* at the last check */
 	uint64_t		 changes_seen;
-	/* Where it stood a while ago, for "a slow client never delays others". */
+	/* The state some time ago, for "a slow client never delays others". */
 	struct {
 		vd_mono time;
 		vd_rev	revision;
@@ -70,7 +69,8 @@ struct world {
 	struct vd_store	 *chaos;
 	struct vd_codec	 *codec;
 	struct sim_cacher cachers[SIM_CACHERS];
-	struct vd_runner  runners[SIM_RUNNERS]; /* two of them, so that watchers live on different ones */
+	/* two of them, so that watchers live on different ones */
+	struct vd_executor executors[SIM_EXECUTORS];
 
 	struct oracle	oracle;
 	struct writers *writers;
@@ -79,22 +79,22 @@ struct world {
 
 	bool		 is_down;    /* the store is away or the world restarts */
 	bool		 is_closing; /* the cachers are being closed */
-	bool		 is_calm;    /* no more trouble */
+	bool		 is_calm;    /* no more faults */
 	bool		 crash_armed;
 	bool		 trouble_armed;	 /* a disk fault that is not a crash */
-	vd_rev		 acknowledged;	 /* newest revision a writer was told */
-	vd_rev		 compacted_max;	 /* that the store may have reached */
-	vd_rev		 compacted_seen; /* that was checked */
+	vd_rev		 acknowledged;	 /* newest revision acknowledged to a writer */
+	vd_rev		 compacted_max;	 /* the store may be compacted up to here */
+	vd_rev		 compacted_seen; /* highest one checked */
 	vd_mono		 calm_since;
-	vd_rev		 moved_revision; /* when the store last got on */
+	vd_rev		 moved_revision; /* when the store last made progress */
 	vd_mono		 moved_at;
 	uint64_t	 restarts;
-	unsigned	 certain;	 /* what happens in every world once, so far */
-	uint64_t	 refused_ranges; /* when we last looked */
+	unsigned	 certain;	 /* faults of every world that have happened so far */
+	uint64_t	 refused_ranges; /* at the last check */
 	struct sim_marks marks;
 };
 
-/* Runs one seed to its end; the process ends when a property is violated. Returns the schedule hash. Adds to
+/* Runs one seed to its end; the process exits if a promise is broken. Returns the schedule hash. Adds to
  * marks. */
 uint64_t world_run_seed(uint64_t seed, uint64_t writes, unsigned preemptions, bool is_verbose,
 			struct sim_marks *marks);
@@ -104,17 +104,36 @@ uint64_t roll(struct world *world, uint64_t below);
 /* True in `permille` of 1000 cases. */
 bool	chance(struct world *world, unsigned permille);
 vd_mono world_now(const struct world *world);
-/* Lets at most `by` pass. */
+/* Lets at most `by` of simulated time pass. */
 void world_run(struct world *world, vd_dur by);
 
-/* Asks the store how far it is compacted: it does that by itself too. */
+/* Asks the store for its compacted revision, because it also compacts by itself. */
 void world_note_compaction(struct world *world);
+
+/* ---- Parts of a run: world.c, world_restart.c, world_end.c ---- */
+
+void world_run_steps(struct world *world, uint64_t steps);
+/* Checks limits and counts marks. */
+void world_look_at_cachers(struct world *world);
+void world_check_compaction(struct world *world);
+void world_open_store(struct world *world);
+void world_open_cachers(struct world *world);
+void world_close_cachers(struct world *world);
+void world_restart(struct world *world, bool is_crash);
+/* Ends the faults and waits until everyone has caught up. */
+void world_calm_down(struct world *world);
+/* Waits until all leases have ended. */
+void world_wait_for_leases(struct world *world);
+void world_final_reads(struct world *world);
+/* Closes viewers, cachers and the store in a random order. */
+void world_close_down(struct world *world);
 
 /* ---- Preemption ----
  *
- * Handlers may be suspended in the middle, and so may our own calls of the library where SIM_PREEMPTIBLE says
- * so: callbacks may come before such a call returns. Our data has no locks, so each callback begins with
- * SIM_ATOMIC. */
+ * Handlers may be suspended in the middle, and so may the test's own calls of the library marked with
+ * SIM_PREEMPTIBLE: callbacks may arrive before such a call returns. The test's data has no locks, so each
+ * callback begins with SIM_ATOMIC.
+ */
 struct sim_atomic {
 	struct world *world;
 	bool	      before;
@@ -132,9 +151,9 @@ void		  sim_atomic_end(struct sim_atomic *atomic);
 		(void) vdi_sim_set_atomic((world)->env, sim_before_);                                        \
 	} while (0)
 
-/* A fact for the report. */
+/* Adds a line to the report. */
 void sim_trace(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A property is violated: prints which, the last facts and the command that replays it; ends the process. */
+/* A promise is broken: prints it, the last events and the command that repeats the run; ends the process. */
 void sim_fail(struct world *world, const char *property, const char *format, ...)
 	__attribute__((format(printf, 3, 4), noreturn));
 

@@ -19,8 +19,8 @@ struct op {
 	char	      values[RAW_MAX][640];
 	unsigned      key_count;
 	uint64_t      seq;
-	vd_rev	      started;	  /* everything up to here was known when it began */
-	vd_rev	      decided_on; /* of the state the last decision saw; 0: none */
+	vd_rev	      started;	  /* all revisions up to here were known when the write began */
+	vd_rev	      decided_on; /* revision of the state that the last decision saw; 0: none */
 	unsigned      decisions;
 	bool	      has_precondition;
 	vd_rev	      seen;   /* revision it has in the log; 0: not (yet) */
@@ -56,7 +56,7 @@ unsigned writers_outstanding(const struct world *world)
 	return world->writers->outstanding;
 }
 
-/* ---- What is written ---- */
+/* ---- Content ---- */
 
 static void make_value(struct world *world, struct op *op, unsigned index)
 {
@@ -102,7 +102,7 @@ static int random_key(struct world *world, int *ret_cacher)
 	return oracle_key(&world->oracle, vd_bytes_of(text));
 }
 
-/* ---- What became of it ---- */
+/* ---- Results ---- */
 
 static void compare(struct op *op)
 {
@@ -165,7 +165,7 @@ void writers_saw(struct world *world, const struct oracle_record *record)
 	if (op->state == OP_REFUSED)
 		sim_fail(world, "refused writes stay away", "write %llu was refused, but is at %lld",
 			 (unsigned long long) op->seq, (long long) record->revision);
-	/* An update without change takes the lease away, which is one. */
+	/* An update without a change of the value removes the lease, which is a change. */
 	if (record->previous >= 0 && world->oracle.records[record->previous].lease && record->lease == 0 &&
 	    strcmp(record->value, world->oracle.records[record->previous].value) == 0)
 		return;
@@ -181,7 +181,7 @@ void writers_saw(struct world *world, const struct oracle_record *record)
 	op->seen = record->revision;
 }
 
-/* May it have happened all the same? */
+/* Returns true if the write may have happened in spite of this status. */
 static bool is_unknown(vd_status status)
 {
 	return status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_IO || status == VD_CLOSED ||
@@ -194,7 +194,7 @@ static void check_refusal(struct op *op, vd_status status)
 	struct oracle *oracle = &world->oracle;
 
 	oracle_drain(oracle);
-	/* While the store closes it may answer what the oracle sees only when it is open again. */
+	/* While the store closes, it may answer writes that the oracle sees only after it is opened again. */
 	switch (status) {
 	case VD_EXISTS:
 		if (oracle->watch == NULL)
@@ -238,7 +238,7 @@ static void finish(struct op *op, vd_status status, vd_rev revision, bool wrote)
 	if (status == VD_OK) {
 		op->state = OP_ACKNOWLEDGED;
 		sim_trace(world, "write %llu ok at %lld", (unsigned long long) op->seq, (long long) revision);
-		/* What the answer shows is durable, so the store has shown it. */
+		/* An answered write is durable, so the store has published it. */
 		op->answer = wrote ? revision : 0;
 		oracle_reach(&world->oracle, revision, "the answer of a write");
 		world->acknowledged = VDI_MAX(world->acknowledged, revision);
@@ -271,7 +271,7 @@ static void finish(struct op *op, vd_status status, vd_rev revision, bool wrote)
 
 /* ---- Through a cacher ---- */
 
-/* What an update without change answers was the present state at some time since it began. */
+/* The answer to an update without a change was the present state at some time since it began. */
 static void check_present(struct op *op, vd_rev revision)
 {
 	const struct oracle	*oracle = &op->world->oracle;
@@ -297,7 +297,7 @@ static void answered(void *arg, vd_status status, struct vd_object *object, vd_r
 	if (op->decisions > 1 && (op->kind == OP_UPDATE || op->kind == OP_UPSERT) && status == VD_OK)
 		world->marks.conflict_retry++;
 	if (status == VD_OK && op->kind == OP_NO_OP) {
-		/* What is there was answered, and nothing was written. */
+		/* The present state was the answer, and nothing was written. */
 		world->marks.no_op_update++;
 		if (object) {
 			oracle_reach(&world->oracle, vd_object_revision(object), "a write without change");
@@ -385,7 +385,7 @@ static vd_status start_cacher_op(struct world *world, struct op *op)
 	return status;
 }
 
-/* ---- Raw ---- */
+/* ---- Raw transactions ---- */
 
 static void raw_answered(void *arg, vd_status status, const struct vd_txn_result *result,
 			 const struct vd_error *error)
@@ -398,7 +398,7 @@ static void raw_answered(void *arg, vd_status status, const struct vd_txn_result
 		for (size_t i = 0; i < result->result_count; i++)
 			wrote |= result->results[i].kind == VD_OP_PUT || result->results[i].deleted > 0;
 	if (status == VD_OK && !result->succeeded) {
-		/* The compare did not hold: nothing of it may ever be seen. */
+		/* The compare failed: no part of it may ever be visible. */
 		op->world->writers->outstanding--;
 		op->state = op->seen ? OP_ACKNOWLEDGED : OP_REFUSED;
 		if (op->seen)
@@ -517,7 +517,7 @@ void writers_compact(struct world *world)
 		sim_fail(world, "errors are true", "a compaction fails with %s", vd_status_name(status));
 }
 
-/* ---- One more ---- */
+/* ---- One more write ---- */
 
 static enum op_kind random_kind(struct world *world)
 {
@@ -563,7 +563,7 @@ void writers_start_one(struct world *world)
 		status = start_cacher_op(world, op);
 	else
 		status = VD_CLOSED;
-	/* An error that is returned means: no callback, and nothing was done. */
+	/* A returned error means: no callback, and nothing was done. */
 	if (status != VD_OK) {
 		if (op->state != OP_PENDING)
 			sim_fail(world, "one answer", "write %llu is answered and refused",

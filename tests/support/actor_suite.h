@@ -1,7 +1,8 @@
-/* What every runner of actors must do, declared once and run by each of them (test_actor_threads.c,
- * test_actor_loop.c, test_actor_sim.c). A runner's test gives a struct actor_world; the suite drives it.
+/* The tests that every executor of actors must pass, run by test_actor_threads.c, test_actor_loop.c and
+ * test_actor_sim.c, each with a struct actor_world.
  *
- * Nothing here sleeps. Real runners are waited for with a lock and a condition; the simulator is stepped. */
+ * Nothing here sleeps. The tests wait for real executors with a lock and a condition, and step the simulator.
+ */
 #ifndef ACTOR_SUITE_H
 #define ACTOR_SUITE_H
 
@@ -15,14 +16,14 @@
 #include "wait.h"
 
 struct actor_world {
-	struct vd_env	       *env;
-	const struct vd_runner *runner;
-	unsigned		waker_threads; /* threads that torture it from outside; 0 for the simulator */
+	struct vd_env		 *env;
+	const struct vd_executor *executor;
+	unsigned waker_threads; /* threads that torture it from outside; 0 for the simulator */
 	void (*free)(struct actor_world *world);
 	void *own;
 };
 
-/* Each runner's test file defines it. */
+/* Each executor's test file defines it. */
 static void actor_world_init(struct actor_world *world);
 
 #define LONG_WAIT VD_SECONDS(100)
@@ -43,7 +44,7 @@ struct probe {
 	_Atomic uint64_t    seen;   /* ... and read by the handler */
 	atomic_bool	    is_done;
 
-	/* What the next run does. */
+	/* Actions of the next run. */
 	atomic_bool	 close_inside;
 	_Atomic uint64_t wake_self;   /* times */
 	_Atomic uint64_t runs_wanted; /* signals wait when reached */
@@ -98,7 +99,7 @@ static void probe_init(struct probe *probe, struct actor_world *world)
 
 	memset(probe, 0, sizeof *probe);
 	probe->world = world;
-	assert_status(vd_runner_actor_new(world->runner, &options, &probe->actor), VD_OK);
+	assert_status(vd_executor_actor_new(world->executor, &options, &probe->actor), VD_OK);
 }
 
 static void probe_close(struct probe *probe)
@@ -211,7 +212,7 @@ static void an_earlier_timer_replaces_a_later_one(void **state)
 	probe_init(&probe, &world);
 	for (uint64_t runs = 0; runs < 60; runs += 3) {
 		vd_actor_set_timer(probe.actor, after(&world, LONG_WAIT));
-		/* Gives the runner time to fall asleep until the later one. */
+		/* Gives the executor time to fall asleep until the later one. */
 		expect_runs(&probe, runs + 1, act_wake);
 		expect_runs(&probe, runs + 2, act_wake);
 		expect_runs(&probe, runs + 3, act_timer);
@@ -371,7 +372,7 @@ static void a_failed_allocation_makes_no_actor(void **state)
 
 			options.blocking = blocking;
 			vdi_alloc_fail_nth(nth, 1);
-			status = vd_runner_actor_new(world.runner, &options, &actor);
+			status = vd_executor_actor_new(world.executor, &options, &actor);
 			failed = vdi_alloc_failed();
 			vdi_alloc_fail_nth(0, 0);
 			assert_status(status, failed ? VD_NOMEM : VD_OK);
@@ -389,7 +390,7 @@ static void an_actor_without_a_handler_is_refused(void **state)
 
 	(void) state;
 	actor_world_init(&world);
-	assert_status(vd_runner_actor_new(world.runner, &options, &actor), VD_INVALID_ARGUMENT);
+	assert_status(vd_executor_actor_new(world.executor, &options, &actor), VD_INVALID_ARGUMENT);
 	assert_null(actor);
 	world.free(&world);
 }

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "await.h"
 
 #include <sched.h>

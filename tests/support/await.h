@@ -1,21 +1,21 @@
-/* Waits for what another thread does, without sleeping. */
+/* Waits for other threads without sleeping. */
 #ifndef AWAIT_H
 #define AWAIT_H
 
 #include <stdint.h>
 
-/* How long a condition may take until the test fails; much longer than any machine needs. */
+/* Time after which an unfulfilled condition fails the test; much longer than any machine needs. */
 #define AWAIT_PATIENCE_S 300
 
-/* One wait; {0} at its begin. */
+/* State of one wait; {0} at first. */
 struct await {
 	int64_t begun_ns;
 };
 
-/* Gives the processor to others. After AWAIT_PATIENCE_S fails the test and prints what it waits for. */
+/* Yields the processor. After AWAIT_PATIENCE_S fails the test and prints the condition. */
 void await_turn(struct await *await, const char *what, const char *file, int line);
 
-/* Returns when the condition is true; asks again and again. */
+/* Returns when the condition is true; evaluates it repeatedly. */
 #define AWAIT(condition)                                                                                     \
 	do {                                                                                                 \
 		struct await await_ = { 0 };                                                                 \

@@ -1,4 +1,4 @@
-/* See control.h. One connection for each command: nothing to keep, and callers may be on any thread. */
+/* One connection for each command, so there is no state, and any thread may call. */
 #include "control.h"
 
 #include <arpa/inet.h>

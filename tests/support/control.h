@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sends one command and waits for its answer, which is cut to size; "" without one. False: it was refused,
- * the answer says why (also when there is no $CONTROL). Blocks until the command is carried out: "wait" for
- * as long as etcd needs to be healthy again, up to 90 s. */
+/* Sends one command and waits for its answer, which is truncated to size; "" if there is none. Returns false
+ * if the command was refused; answer then has the reason (also if there is no $CONTROL). Blocks until the
+ * command is carried out: "wait" up to 90 s, until etcd is healthy again. */
 bool test_control(const char *command, char *answer, size_t size);
 
 #endif

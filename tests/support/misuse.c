@@ -64,7 +64,7 @@ static void run_one(void **state)
 	misuse_world_init(&world);
 	status = misuse->commit(&world);
 	if (status == VD_OK)
-		status = world.error.code; /* the callback was told */
+		status = world.error.code; /* from the callback */
 	assert_status(status, misuse->status);
 	if (misuse->message) {
 		assert_status(world.error.code, misuse->status);

@@ -1,5 +1,4 @@
-/* Tables of misuses: each is a test of its own, over a small world of its own that must come down cleanly
- * afterwards. */
+/* Tables of misuses: each is a test of its own in a small world, which must shut down cleanly afterwards. */
 #ifndef MISUSE_H
 #define MISUSE_H
 
@@ -19,8 +18,8 @@ struct misuse_world {
 struct misuse {
 	const char *name;
 	vd_status (*commit)(struct misuse_world *world);
-	vd_status status; /* what it answers */
-	/* part of world->error, or of what the callback was told; NULL: the call has no place for one */
+	vd_status status; /* the expected status */
+	/* part of world->error, or of the callback's error; NULL: the call reports none */
 	const char *message;
 };
 

@@ -43,7 +43,7 @@ static inline bool small_disk_enter(void)
 	return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 }
 
-/* Mounts one of so many MiB on an existing directory, or changes the size of what is mounted there. */
+/* Mounts a disk of so many MiB on an existing directory, or changes the size of the mounted one. */
 static inline void small_disk_mount(const char *path, unsigned mib, bool is_there)
 {
 	char size[32];
@@ -60,7 +60,7 @@ static inline int64_t small_disk_free(const char *path)
 	return (int64_t) info.f_bfree * (int64_t) info.f_frsize;
 }
 
-/* A file of somebody else that takes all that is free but so many bytes. */
+/* Fills the disk with a file, except for `left` bytes. */
 static inline void small_disk_fill(const char *path, int64_t left)
 {
 	char	name[256];

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "temp_folder.h"
 
 #include <ftw.h>

@@ -6,7 +6,7 @@
 
 #include "alloc.h"
 
-/* Of files, sockets and pipes; libraries keep what tells them of events. */
+/* Counts files, sockets and pipes; libraries keep descriptors for event notification. */
 static size_t descriptors(void)
 {
 	DIR	      *folder = opendir("/proc/self/fd");

@@ -1,4 +1,4 @@
-/* What every test includes: cmocka in the order it wants, and our base. */
+/* Included by every test: cmocka in the required order, and the base. */
 #ifndef VDTEST_H
 #define VDTEST_H
 
@@ -15,14 +15,14 @@
 #include "base.h"
 
 #define assert_status(actual, expected) assert_string_equal(vd_status_name(actual), vd_status_name(expected))
-/* A group that passes has given back what it took, memory and descriptors, also where no sanitizer looks
- * (tests/mutation). */
+/* Runs a group. A group that passes must have released all memory and descriptors, which is checked here also
+ * without a sanitizer (tests/mutation). */
 int vdtest_run_group(const char *name, const struct CMUnitTest *tests, size_t count, CMFixtureFunction setup,
 		     CMFixtureFunction teardown);
 #undef cmocka_run_group_tests
 #define cmocka_run_group_tests(tests, setup, teardown)                                                       \
 	vdtest_run_group(#tests, tests, VDI_ARRAY_SIZE(tests), setup, teardown)
-/* A skipped test says why. */
+/* Skips the test and prints the reason. */
 #define skip_because(why)                                                                                    \
 	do {                                                                                                 \
 		print_message("[ skipped: %s ]\n", why);                                                     \

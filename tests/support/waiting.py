@@ -1,17 +1,18 @@
-"""Waiting for what becomes true without looking again and again: until() looks when something has happened that may have made it true."""
+"""Waiting for conditions without polling: until() checks when an event may have made the condition true."""
 import ctypes
 import os
 import select
 import time
 
-GUARD = 600  # seconds; ends what hangs, measures nothing
+GUARD = 600  # seconds; ends a hanging test, measures nothing
 IN_MODIFY, IN_MOVED_TO, IN_CREATE = 0x2, 0x80, 0x100
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Changes:
-    """For threads of the test: who has changed something says so. One waits at a time."""
+    """Notification for threads of the test: a thread that changes something notifies. Only one thread waits
+    at a time."""
 
     def __init__(self):
         self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -39,8 +40,9 @@ def drain(fd):
 
 
 def until(check, process=None, file=None, guard=GUARD, again=None):
-    """What check() answers as soon as that is true; it is asked again after a change of CHANGES, or of file, and, when nothing tells of the change (a server that must be
-    asked), every `again` seconds. None: process has ended (check was asked behind that once more), or the guard has passed."""
+    """Returns the value of check() as soon as it is true. check() is called again after a change of CHANGES
+    or of file, and every `again` seconds if no notification exists (a server that must be polled). Returns
+    None if process has ended (check() is called once more after that), or the guard has passed."""
     poll = select.poll()
     poll.register(CHANGES.fd, select.POLLIN)
     folder = watch_folder(file) if file else None

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The systemd units: systemd-analyze knows all that they say (where it is installed), and the command that they start takes the options that they give.
+"""Checks the systemd units: systemd-analyze accepts them (where it is installed), and their command accepts
+the options.
 
     check_units.py PROGRAM SERVICE SOCKET
 """
@@ -18,7 +19,7 @@ known = set(re.findall(r"--[a-z-]+", subprocess.run([program, "serve", "--help"]
 assert options and options <= known, options - known
 for option in re.findall(r"--[a-z]+(?:-[a-z]+)+", text):
     assert option in known, option
-# What the machine needs when something goes wrong, and what only its owner may read.
+# Settings for failures, and files that only the owner may read.
 for line in "MemoryMax=", "UMask=0077", "StateDirectoryMode=0700", "NoNewPrivileges=yes":
     assert re.search("^" + line, text, re.M), line
 if shutil.which("systemd-analyze") is None:
@@ -32,7 +33,7 @@ with tempfile.TemporaryDirectory() as directory:
             file.write(re.sub(r"^(Documentation|After|Wants)=.*\n", "", unit, flags=re.M))
     units = [os.path.join(directory, os.path.basename(path)) for path in (service, unit_socket)]
     ended = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    # What it says of other units of this machine is not ours.
+    # Its output about other units of this machine is ignored.
     ours = [line for line in ended.stdout.splitlines() if "vedette" in line]
     assert not ours, "\n".join(ours)
     ended = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=30", units[0]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -1,4 +1,5 @@
-"""A proxy before a Kubernetes endpoint that tells lies: drop, double, reorder, bookmark, stale, cut, html, slow; for tests of those who must notice."""
+"""A proxy that falsifies the answers of a Kubernetes endpoint: drop, double, reorder, bookmark, stale, cut,
+html, slow. For tests of programs that must notice."""
 import http.client
 import http.server
 import json
@@ -14,7 +15,7 @@ from waiting import CHANGES  # noqa: E402
 
 
 class LyingProxy:
-    """One lie about one kind (the last part of the path), told again and again until lie is None. told counts."""
+    """One falsification for one kind (the last part of the path), repeated until lie is None. told counts."""
 
     def __init__(self, server, lie=None, kind="configmaps", tls=None):
         where = urllib.parse.urlsplit(server)
@@ -46,7 +47,7 @@ class LyingProxy:
             request_queue_size = 256
 
             def handle_error(self, request, client_address):
-                pass  # a client that does not trust us, or we not it
+                pass  # the client does not trust the proxy, or the proxy not the client
 
         self.server = Server(("127.0.0.1", 0), Handler)
         if tls:
@@ -114,7 +115,8 @@ class LyingProxy:
             event = json.loads(line)
             lie = self.lie if event["type"] in ("ADDED", "MODIFIED", "DELETED") else None
             count += lie is not None
-            # Only every other stream lies, and not with its first event: then somebody can notice. Everybody is cut.
+            # Only every second stream is falsified, and not at its first event, so that it can be noticed.
+            # All streams are cut.
             tells = lie and (number % 2 or lie == "cut") and count % 4 == 3
             self.told += bool(tells)
             CHANGES.tell()

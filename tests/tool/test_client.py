@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""vedette get, watch and kubeconfig against a server that does exactly what each test says.
+"""vedette get, watch and kubeconfig, with a server that each test scripts.
 
     test_client.py PROGRAM [TEST...]
 """
@@ -56,7 +56,8 @@ LEGACY = {
 
 
 class Server:
-    """answers(path, query, number of the request to this path) gives (code, body) or a list of chunks; None cuts the connection."""
+    """answers(path, query, number of the request to this path) returns (code, body) or a list of chunks; None
+    closes the connection."""
 
     def __init__(self, answers, discovery=AGGREGATED):
         outer = self

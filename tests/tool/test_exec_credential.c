@@ -1,5 +1,4 @@
-/* Programs that are to say who we are and do not come to an end, or to the point. The others run against
- * servers in test_kube.py. */
+/* Credential programs that do not end, or print garbage. The other cases use servers, in test_kube.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,7 +6,7 @@
 #include "exec_credential.h"
 #include "vdtest.h"
 
-/* What a shell does with text, in at most timeout_ms (0: as usual). */
+/* Runs text in a shell, for at most timeout_ms (0: the default). */
 static vd_status run(char *text, int64_t timeout_ms, struct vd_error *reterr)
 {
 	char api_version[] = "client.authentication.k8s.io/v1", command[] = "/bin/sh", option[] = "-c";
@@ -36,7 +35,7 @@ static void one_that_hangs_is_ended(void **state)
 	assert_non_null(strstr(error.message, "took longer"));
 }
 
-/* It has said everything, and stays. */
+/* The program has printed everything, and does not exit. */
 static void one_that_does_not_end_is_ended(void **state)
 {
 	static char text[] = "echo '{}'; exec >&-; sleep 1000";
@@ -45,10 +44,10 @@ static void one_that_does_not_end_is_ended(void **state)
 	(void) state;
 	status = run(text, 50, NULL);
 	assert_true(status == VD_FORBIDDEN ||
-		    status == VD_TIMEOUT); /* on a busy machine it has not said it yet */
+		    status == VD_TIMEOUT); /* on a busy machine it has not printed it yet */
 }
 
-/* Its children hold the pipe open, and go with it. */
+/* Its children hold the pipe open, and are ended with it. */
 static void what_it_left_behind_is_ended(void **state)
 {
 	char		path[] = "/tmp/vedette-exec-XXXXXX", text[160];
@@ -62,12 +61,12 @@ static void what_it_left_behind_is_ended(void **state)
 	(void) snprintf(text, sizeof text,
 			"sh -c 'echo $$ >%s; sleep 1000' & while [ ! -s %s ]; do :; done; exit 0", path,
 			path);
-	/* Long enough that the child is there; if it is not, there is nothing to be seen. */
+	/* Long enough for the child to start; otherwise there is nothing to test. */
 	assert_status(run(text, 2000, &error), VD_TIMEOUT);
 	file = fopen(path, "re");
 	assert_non_null(file);
 	if (fscanf(file, "%d", &child) == 1 && child > 1) {
-		/* It may be waiting for whoever takes it over to notice: a zombie does not run. */
+		/* It may wait for its new parent to notice: a zombie does not run. */
 		char  stat[64], run_state = 0;
 		FILE *entry;
 

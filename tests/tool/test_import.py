@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""vedette record --from-...: files of others become logs, and what is broken in them is said with its place.
+"""vedette record --from-...: files of other programs become logs, and errors in them are reported with their
+place.
 
     test_import.py PROGRAM [TEST...]
 """
@@ -132,7 +133,7 @@ class Audit(Case):
             self.event("create", "pods", status, code=409),
             self.event("create", "pods", pod("a", 10), code=201, level="Metadata"),
             self.event("update", "pods", pod("a", 13), subresource="status"),
-            self.event("patch", "pods", pod("b", 12)),  # ended later
+            self.event("patch", "pods", pod("b", 12)),  # completed later
             self.event("create", "pods", {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "a"}}, subresource="eviction", code=201),
             self.event("update", "deployments", {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "a", "resourceVersion": "20"}}, group="apps", subresource="scale"),
             self.event("delete", "pods", pod("a", 15, deletionTimestamp="2026-05-28T20:26:42Z", deletionGracePeriodSeconds=30)),

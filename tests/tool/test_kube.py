@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""vedette record and vedette verify of a Kubernetes endpoint: vedette serve, alone, killed, and behind a proxy that lies.
+"""vedette record and vedette verify of a Kubernetes endpoint: vedette serve, alone, killed, and behind a
+proxy that falsifies answers.
 
     test_kube.py PROGRAM [TEST...]
 """
@@ -59,7 +60,7 @@ class Server:
             return error.code, None
 
     def await_change(self, path, revision):
-        """The next change of a list behind a revision."""
+        """Waits for the next change of a list after a revision."""
         with urllib.request.urlopen("%s%s?watch=true&resourceVersion=%s" % (self.url, path, revision), timeout=GUARD) as answer:
             return answer.readline()
 
@@ -77,7 +78,7 @@ class Server:
 
 
 class Writer(threading.Thread):
-    """Writes and deletes until told to stop; servers may come and go."""
+    """Writes and deletes until told to stop; servers may be restarted meanwhile."""
 
     def __init__(self, server, seed=1):
         super().__init__(daemon=True)
@@ -145,7 +146,7 @@ class Recording(Case):
         self.assertTrue(until(lambda: os.path.exists(log) and '"snapshotEnd"' in text_of(log), recorder, log))
         writer = Writer(server)
         until(lambda: writer.count >= 60)
-        recorder.send_signal(signal.SIGKILL)  # and goes on later
+        recorder.send_signal(signal.SIGKILL)  # and continues later
         recorder.communicate()
         until(lambda: writer.count >= 90)
         writer.stop()
@@ -157,9 +158,9 @@ class Recording(Case):
         commits = [record["commit"] for record in records if "commit" in record]
         self.assertEqual(commits, sorted(set(commits)))
         first = next(record["snapshotEnd"] for record in records if "snapshotEnd" in record)
-        # One write at a time, all of them seen: no revision is missing.
+        # One write at a time, and all are received: no revision is missing.
         self.assertEqual(commits, list(range(first + 1, last + 1)))
-        # Played, it is the same state, and the watches see the same.
+        # A replay has the same state, and the same events for watches.
         done = run("replay", log, "--watch", "configmaps")
         self.assertEqual(done.returncode, 0, done.stderr)
         state = {}
@@ -190,9 +191,9 @@ class Recording(Case):
         except OSError:  # the other end is closed
             os.close(terminal)
         self.assertEqual(recorder.wait(GUARD), 0, said)
-        self.assertGreaterEqual(said.count(b"\rvedette record: "), 2, said)  # in place, and a last time
+        self.assertGreaterEqual(said.count(b"\rvedette record: "), 2, said)  # on one line, and a last time
         self.assertTrue(said.rstrip(b" ").endswith(b"\n"), said)
-        # Where nobody looks on: once, at the end. It goes on where it was.
+        # Without a terminal: once, at the end. The recording continues where it was.
         last = server.write("a", 2)
         done = run("record", "--server", server.url, "--kind", "configmaps", "--resume", "--until", str(last), "-o", self.path("log"))
         self.assertEqual((done.returncode, done.stderr), (0, "vedette record: at revision %d, 1 records\n" % last))
@@ -217,7 +218,7 @@ class Recording(Case):
         log = self.path("log.ndjson")
         start = server.write("a", 1)
         self.assertEqual(run("record", "--server", server.url, "--kind", "configmaps", "-q", "-o", log, "--until", str(start)).returncode, 0)
-        for i in range(4):  # The third event is 410 Expired instead.
+        for i in range(4):  # the third event is 410 Expired instead
             server.write("changes", i)
         server.request("DELETE", "/api/v1/namespaces/default/configmaps/goes")
         listed = server.revision()
@@ -235,7 +236,7 @@ class Recording(Case):
         done, told = record("--relist", "--until", str(listed))
         self.assertEqual((done.returncode, told), (0, 1), done.stderr)
         self.assertIn(", listed again after a gap", done.stderr)
-        # And it goes on behind the list.
+        # And it continues after the list.
         last = server.write("changes", "after")
         done = run("record", "--server", server.url, "--kind", "configmaps", "-q", "-o", log, "--resume", "--until", str(last))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -402,7 +403,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/'$1'","kind":"ExecCredential",
             self.openssl("x509", "-req", "-in", name + ".csr", "-CA", ca + ".pem", "-CAkey", ca + ".key", "-CAcreateserial", "-out", name + ".pem", "-extfile", "ext", "-days", "30")
 
     def demanding_proxy(self):
-        """Speaks TLS, and with those only whose certificate is of our CA."""
+        """A TLS server that accepts only clients with a certificate of our CA."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.path("server.pem"), self.path("server.key"))
         context.load_verify_locations(self.path("ca.pem"))
@@ -417,7 +418,8 @@ sed "s/SOON/$(date -u -d '2 seconds' +%Y-%m-%dT%H:%M:%SZ)/" answer-$n
 """
 
     def answers(self, *said):
-        """What the program says the first time, the second time, ...: (certificate, key, expirationTimestamp)."""
+        """The program's output the first time, the second time, ...: (certificate, key,
+        expirationTimestamp)."""
         for i in range(1, 9):
             for name in ("answer-%d" % i, "count"):
                 if os.path.exists(self.path(name)):
@@ -457,7 +459,7 @@ sed "s/SOON/$(date -u -d '2 seconds' +%Y-%m-%dT%H:%M:%SZ)/" answer-$n
         said = process.communicate(timeout=GUARD)[1]
         proxy.close()
         self.assertEqual(process.returncode, 0, said)
-        self.assertEqual(proxy.peers, sorted(proxy.peers))  # once it is renewed nobody comes with the old one
+        self.assertEqual(proxy.peers, sorted(proxy.peers))  # after the renewal no client uses the old one
         self.assertEqual(self.runs_of_program(), 2)
 
     def test_certificates_that_cannot_be_used(self):
@@ -487,7 +489,7 @@ sed "s/SOON/$(date -u -d '2 seconds' +%Y-%m-%dT%H:%M:%SZ)/" answer-$n
         self.assertEqual(done.returncode, 1)
         self.assertIn("certificate", done.stderr)
         done = run("record", "--server", server.url, "--cacert", self.path("ca.pem"), "-o", self.path("b"), *arguments)
-        self.assertEqual(done.returncode, 1, done.stderr)  # nobody
+        self.assertEqual(done.returncode, 1, done.stderr)  # no credential
         done = run("record", "--server", server.url, "--cacert", self.path("ca.pem"), "--cert", self.path("client.pem"), "--key", self.path("client.key"), "-o",
                    self.path("c"), *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -575,7 +577,7 @@ class Verifying(Case):
         self.assertEqual(json.loads(out.splitlines()[-1])["result"], "ok")
 
     def assert_nothing_left(self, server):
-        while True:  # a namespace may go in its own time
+        while True:  # the deletion of a namespace takes some time
             _, namespaces = server.request("GET", "/api/v1/namespaces")
             if not self.left_behind(server):
                 return
@@ -617,7 +619,7 @@ class Verifying(Case):
         server = self.serve("--data-dir", data)
         proxy = LyingProxy(server.url)
         process = self.verify(proxy.url, "--kind", "configmaps", "--kind", "namespaces", "--drive")
-        for kills in range(4):  # it is driven before each, and behind the last
+        for kills in range(4):  # drives it before each kill, and after the last one
             wanted = (server.revision() if kills else 0) + 60
             until(lambda: server.revision() >= wanted, process)
             if kills == 3:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""vedette serve as those who run it see it: audit log, access log, reloads, a service manager, sockets handed over, the end.
+"""The operation of vedette serve: audit log, access log, reloads, service manager, socket activation,
+shutdown.
 
     test_operation.py PROGRAM [TEST...]
 """
@@ -28,7 +29,8 @@ POLICY = {"rules": [{"users": ["ann"], "verbs": ["*"], "apiGroups": ["*"], "reso
 
 
 class Server:
-    """A server, ready; what it says on standard error comes line by line. One loop: a request is written down before the next one is read."""
+    """A server that is ready; its standard error is read line by line. It has one loop, so a request is
+    logged before the next one is read."""
 
     def __init__(self, *arguments, prefix=(), environment=None, listen=("--listen", "127.0.0.1:0"), **more):
         self.process = subprocess.Popen([*prefix, PROGRAM, "serve", "--memory", "--threads", "1", *listen, *arguments], stderr=subprocess.PIPE, text=True,
@@ -78,7 +80,7 @@ class Server:
         self.process.send_signal(number)
 
     def end(self):
-        """Told to end; all logs are written then. Answers the exit status."""
+        """Ends the server, so that all logs are written. Returns the exit status."""
         self.signal(signal.SIGTERM)
         return self.wait()
 
@@ -202,7 +204,7 @@ class Audit(Operation):
         self.assertEqual(events[6]["responseObject"]["metadata"]["name"], "b")
         self.assertTrue(events[6]["responseObject"]["metadata"]["resourceVersion"])
         self.assertEqual(events[7]["responseObject"]["kind"], "Status")
-        # What was logged can be recorded, and holds the objects at their revisions.
+        # The log can be converted into an event log, which has the objects at their revisions.
         if "--from-audit" not in subprocess.run([PROGRAM, "record", "--help"], capture_output=True, text=True).stdout:
             return
         log = self.place("recorded")
@@ -298,7 +300,7 @@ class Access(Operation):
 
 
 class Manager:
-    """What systemd is for a service: a socket that hears what it says."""
+    """systemd's side of a service: a socket that receives its notifications."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -343,7 +345,7 @@ class ServiceManager(Operation):
         for _ in range(3):
             self.assertEqual(manager.hear_until("WATCHDOG")["WATCHDOG"], "1")
         self.assertEqual(server.end(), 0)
-        # Meant for somebody else.
+        # The variables are meant for another process.
         manager = self.manager(self.place("other"))
         server = self.server(environment={**manager.environment, "WATCHDOG_USEC": "1", "WATCHDOG_PID": "1"})
         self.assertIn("READY", manager.hear())
@@ -355,12 +357,12 @@ class ServiceManager(Operation):
                                    ({"WATCHDOG_USEC": "soon"}, "WATCHDOG_USEC=soon")):
             code, said = refused(environment=environment)
             self.assertEqual((code, words in said), (2, True), said)
-        # Nobody there to hear it: that is no reason not to serve.
+        # A missing notification socket does not keep the server from serving.
         server = self.server(environment={"NOTIFY_SOCKET": self.place("nobody")})
         self.assertEqual(server.request("GET", "/readyz")[0], 200)
         self.assertEqual(server.end(), 0)
 
-    # A shell puts the sockets where systemd has them, and knows the number that the server will have.
+    # A shell puts the sockets where systemd has them, and knows the process id that the server will have.
     def handed_over(self, *sockets, count=None):
         moves = " ".join("exec %d<&%d;" % (3 + i, given.fileno()) for i, given in enumerate(sockets))
         return {"prefix": ["bash", "-c", moves + ' LISTEN_PID=$$ exec "$@"', "bash"], "pass_fds": [given.fileno() for given in sockets],
@@ -386,7 +388,7 @@ class ServiceManager(Operation):
                 client.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 self.assertIn(b"200 OK", client.recv(4096))
             self.assertEqual(server.end(), 0)
-            self.assertTrue(os.path.exists(path))  # it is the one's who made it
+            self.assertTrue(os.path.exists(path))  # the process that made it removes it
             self.assertRegex(lines_of(self.place("access"))[0], "^- - system:anonymous ")
 
     def test_sockets_that_cannot_be_served(self):
@@ -399,7 +401,7 @@ class ServiceManager(Operation):
                 self.assertEqual((code, words in said), (2, True), said)
         code, said = refused(**self.handed_over(count=1))
         self.assertEqual((code, "file descriptor 3 is not open" in said), (2, True), said)
-        # Meant for another process.
+        # The variables are meant for another process.
         server = self.server(environment={"LISTEN_FDS": "2", "LISTEN_PID": "1"})
         self.assertEqual(server.end(), 0)
 
@@ -427,7 +429,7 @@ class End(Operation):
             self.assertEqual(server.request("POST", "/api/v1/namespaces/default/configmaps", config_map("late"))[0], 201)
             server.signal(signal.SIGHUP)
             server.wait_for("were read again")
-            self.assertEqual(server.end(), 0)  # told again: at once
+            self.assertEqual(server.end(), 0)  # a second signal ends it at once
             watch.read()  # a clean end: no IncompleteRead
 
     def test_the_delay_passes(self):
@@ -436,7 +438,7 @@ class End(Operation):
 
 
 class Encryption(unittest.TestCase):
-    """--encryption-provider-config: what lies on disk, keys that change, files that are wrong."""
+    """--encryption-provider-config: stored values, changed keys, invalid files."""
 
     def setUp(self):
         self.scratch = tempfile.TemporaryDirectory()
@@ -454,7 +456,7 @@ class Encryption(unittest.TestCase):
         return {"aesgcm": {"keys": [self.KEYS[name] for name in names]}}
 
     def start(self, config):
-        """On one data directory, on which they follow each other."""
+        """Several configurations in succession on one data directory."""
         process = subprocess.Popen([PROGRAM, "serve", "--data-dir", os.path.join(self.scratch.name, "data"), "--listen", "127.0.0.1:0", "--encryption-provider-config", config],
                                    stderr=subprocess.PIPE, text=True)
         for line in process.stderr:
@@ -500,7 +502,7 @@ class Encryption(unittest.TestCase):
         there = self.secret(url)
         self.assertEqual(there["data"], created["data"])
         self.assertFalse(self.on_disk(b"k8s:enc:aesgcm:v1:new:"))
-        written = self.replace(url, there)  # nothing changes but how it lies there
+        written = self.replace(url, there)  # only the stored form changes
         self.assertGreater(int(written["metadata"]["resourceVersion"]), int(there["metadata"]["resourceVersion"]))
         self.assertEqual(self.replace(url, written)["metadata"]["resourceVersion"], written["metadata"]["resourceVersion"])
         self.end(process)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/quickstart: from any directory, twice, and with --stay until Ctrl-C. VEDETTE names a program that is built already.
+"""tools/quickstart: from any directory, twice, and with --stay until Ctrl-C. VEDETTE names a program that is
+built already.
 
     test_quickstart.py SCRIPT
 """

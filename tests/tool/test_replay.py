@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""vedette replay: what it prints of a log, compares, and serves.
+"""vedette replay: printing a log, comparing, and serving.
 
     test_replay.py PROGRAM LOG [TEST...]        LOG: examples/small-cluster.ndjson
 """
@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from waiting import until  # noqa: E402
 
 PROGRAM, LOG = sys.argv[1:3]
-GUARD = 500  # seconds; ends what hangs, measures nothing
+GUARD = 500  # seconds; ends a hanging test, measures nothing
 with open(LOG, encoding="utf-8") as file:
     TEXT = file.read()
 
@@ -35,7 +35,8 @@ def lines(*arguments, log=LOG):
 
 
 def changes(prefix):
-    """[(rev, type, key)] of the log, types as a watch of everything under prefix would say them."""
+    """Returns [(rev, type, key)] of the log, with the types that a watch of everything under prefix would
+    have."""
     there, result = set(), []
     for line in TEXT.splitlines():
         record = json.loads(line)
@@ -93,7 +94,7 @@ class Printing(unittest.TestCase):
             seen = lines("--seed", str(seed), "--watch", "pods", "--resume", "--faults", "disconnect=0.2,delay=80ms,delay-rate=0.5")
             ends |= {e["end"] for e in seen if "end" in e}
             self.assertEqual([(e["rev"], e["type"], e["key"]) for e in seen if "rev" in e], expected)
-        # A cut of the store's watch is the reflector's business; the watches of the cache do not notice.
+        # A cut of the store's watch affects the reflector only; the watches of the cache do not notice.
         self.assertEqual(ends, set())
 
     def test_kinds_overtake_each_other_and_none_itself(self):
@@ -229,7 +230,8 @@ class Mistakes(unittest.TestCase):
 
 
 class Changed(unittest.TestCase):
-    """A recorded log that was changed is refused; one that was cut off is replayed with a warning, or refused with --strict."""
+    """A recorded log that was changed is refused; a truncated one is replayed with a warning, or refused with
+    --strict."""
 
     def setUp(self):
         log = os.path.join(os.path.dirname(LOG), "logs", "rolling-update.ndjson.zst")
@@ -294,7 +296,7 @@ class Serving(unittest.TestCase):
                     return json.load(answer)
             except urllib.error.HTTPError as error:
                 error.close()
-                if error.code != 504:  # the player is not there yet
+                if error.code != 504:  # the player has not reached the revision yet
                     raise
 
     def end(self, process):
@@ -318,7 +320,8 @@ class Serving(unittest.TestCase):
         self.end(process)
 
     def cut_places(self, url):
-        """[(revision of the last whole event, what came of the next)], and all events: a client that comes back after each cut."""
+        """Returns [(revision of the last complete event, result of the next request)] and all events, for a
+        client that reconnects after each cut."""
         revision, places, seen = "1", [], []
         while int(revision) < changes("/registry/pods/")[-1][0]:
             rest = b""
@@ -366,7 +369,8 @@ class Serving(unittest.TestCase):
 
 
 class Shipped(unittest.TestCase):
-    """The sample logs go through a player, a server, a watch of every kind and a recorder: what comes out is what went in."""
+    """The sample logs pass through a player, a server, a watch of every kind and a recorder: the output
+    equals the input."""
     KINDS = ("namespaces", "nodes", "pods", "configmaps", "deployments.apps", "replicasets.apps", "leases.coordination.k8s.io")
     STATE = "?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 

@@ -3,18 +3,18 @@
  * because core searches all tags of a queue at each completion.
  *
  * The queue for the events of a call is decided when its slot is offered. Stream methods are registered with
- * core by name, so their slots are bound to lanes of streams. So are frequent methods with a single request,
- * for which core delivers the request together with the call. All other methods, known or not, share the
- * slots of the unary lanes. All new calls are reported on unary lanes, because core must know those queues
- * before it starts; a stream moves to its own lane with an empty batch.
+ * core by name, so their slots are bound to accept queues of streams. So are frequent methods with a single
+ * request, for which core delivers the request together with the call. All other methods, known or not, share
+ * the slots of the unary accept queues. All new calls are reported on unary accept queues, because core must
+ * know those queues before it starts; a stream moves to its own accept queue with an empty batch.
  *
  * If there is no memory for a new slot, the call that arrived is refused and its slot is offered again, so
  * slots never run out.
  */
 #include "grpc_server_state.h"
 
-#define OFFERS_PER_UNARY_LANE 32
-#define OFFERS_PER_UNARY_METHOD 32 /* per unary lane */
+#define OFFERS_PER_UNARY_ACCEPT_QUEUE 32
+#define OFFERS_PER_UNARY_METHOD 32 /* per unary accept queue */
 #define OFFERS_PER_STREAM_METHOD 4
 
 static void run_arrive(struct vdi_grpc_tag *tag, bool success);
@@ -22,8 +22,8 @@ static void run_arrive(struct vdi_grpc_tag *tag, bool success);
 static void offer(struct vdi_grpc_server_call *call)
 {
 	struct vdi_grpc_server *server = call->server;
-	grpc_completion_queue  *notification = vdi_grpc_queue_core(call->accept_lane->queue);
-	grpc_completion_queue  *bound = vdi_grpc_queue_core(call->lane->queue);
+	grpc_completion_queue  *notification = vdi_grpc_queue_core(call->accept_accept_queue->queue);
+	grpc_completion_queue  *bound = vdi_grpc_queue_core(call->accept_queue->queue);
 	grpc_call_error		error;
 
 	vdi_lock_acquire(&server->lock);
@@ -45,13 +45,14 @@ static void offer(struct vdi_grpc_server_call *call)
 	VDI_CHECK(error == GRPC_CALL_OK);
 }
 
-static void place(struct vdi_grpc_server_call *call, struct vdi_grpc_lane *accept_lane, size_t method_index,
-		  size_t unary_index)
+static void place(struct vdi_grpc_server_call *call, struct vdi_grpc_accept_queue *accept_accept_queue,
+		  size_t method_index, size_t unary_index)
 {
-	call->accept_lane = accept_lane;
+	call->accept_accept_queue = accept_accept_queue;
 	call->method_index = method_index;
 	call->unary_index = unary_index;
-	call->lane = method_index != SIZE_MAX ? vdi_grpc_server_stream_lane(call->server) : accept_lane;
+	call->accept_queue = method_index != SIZE_MAX ? vdi_grpc_server_stream_accept_queue(call->server) :
+							accept_accept_queue;
 	offer(call);
 }
 
@@ -59,8 +60,9 @@ vd_status vdi_grpc_accept_start(struct vdi_grpc_server *server)
 {
 	struct vdi_grpc_server_call *places = NULL;
 	struct vdi_grpc_server_call *call;
-	size_t			     any_count = server->unary_lanes * OFFERS_PER_UNARY_LANE;
-	size_t	  unary_count = server->unary_lanes * server->unary_method_count * OFFERS_PER_UNARY_METHOD;
+	size_t			     any_count = server->unary_accept_queues * OFFERS_PER_UNARY_ACCEPT_QUEUE;
+	size_t			     unary_count =
+		server->unary_accept_queues * server->unary_method_count * OFFERS_PER_UNARY_METHOD;
 	size_t	  count = any_count + unary_count + server->stream_method_count * OFFERS_PER_STREAM_METHOD;
 	vd_status status = VD_OK;
 
@@ -79,12 +81,13 @@ vd_status vdi_grpc_accept_start(struct vdi_grpc_server *server)
 		if (status != VD_OK)
 			vdi_grpc_server_call_destroy(call);
 		else if (i < any_count)
-			place(call, server->lanes[i % server->unary_lanes], SIZE_MAX, SIZE_MAX);
+			place(call, server->accept_queues[i % server->unary_accept_queues], SIZE_MAX,
+			      SIZE_MAX);
 		else if (i < any_count + unary_count)
-			place(call, server->lanes[i % server->unary_lanes], SIZE_MAX,
-			      i / server->unary_lanes % server->unary_method_count);
+			place(call, server->accept_queues[i % server->unary_accept_queues], SIZE_MAX,
+			      i / server->unary_accept_queues % server->unary_method_count);
 		else
-			place(call, server->lanes[0], i % server->stream_method_count, SIZE_MAX);
+			place(call, server->accept_queues[0], i % server->stream_method_count, SIZE_MAX);
 	}
 	return status;
 }
@@ -128,7 +131,7 @@ static void run_arrive(struct vdi_grpc_tag *tag, bool success)
 		return;
 	}
 	if (vdi_grpc_server_call_new(server, &next) == VD_OK)
-		place(next, call->accept_lane, call->method_index, call->unary_index);
+		place(next, call->accept_accept_queue, call->method_index, call->unary_index);
 	else
 		call->offers_again = true;
 	vdi_lock_acquire(&server->lock);
@@ -145,5 +148,5 @@ static void run_arrive(struct vdi_grpc_tag *tag, bool success)
 
 void vdi_grpc_accept_again(struct vdi_grpc_server_call *call)
 {
-	place(call, call->accept_lane, call->method_index, call->unary_index);
+	place(call, call->accept_accept_queue, call->method_index, call->unary_index);
 }

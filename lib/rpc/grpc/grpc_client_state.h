@@ -69,7 +69,7 @@ vd_mono vdi_grpc_channel_probe(struct vdi_grpc_channel *channel, vd_mono now);
 
 /* ---- One call or stream ---- */
 
-enum vdi_grpc_verdict {
+enum vdi_grpc_decision {
 	VDI_GRPC_UNDECIDED, /* the peer's status decides */
 	VDI_GRPC_CANCELED,
 	VDI_GRPC_TIMEOUT,
@@ -108,7 +108,7 @@ struct vdi_grpc_rpc {
 
 	/* Under the client's lock. */
 	enum vdi_grpc_place	 place;
-	enum vdi_grpc_verdict	 verdict;
+	enum vdi_grpc_decision	 decision;
 	size_t			 too_big_size; /* size of the message, with VDI_GRPC_TOO_BIG */
 	struct vdi_grpc_link	 live;	       /* in client->live until it leaves */
 	struct vdi_grpc_link	 queued;       /* WAITING: in client->waiting; REFUSED: in client->refused */
@@ -143,9 +143,9 @@ void		       vdi_grpc_rpc_fini(struct vdi_grpc_rpc *rpc);
  * VD_INVALID_ARGUMENT (no such endpoint). */
 VDI_MUST_USE vd_status vdi_grpc_rpc_admit(struct vdi_grpc_rpc *rpc, int endpoint);
 void		       vdi_grpc_rpc_submit(struct vdi_grpc_rpc *rpc);
-/* Any thread, until the rpc leaves; the first verdict is kept. */
-void	vdi_grpc_rpc_stop(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict, size_t too_big_size);
-void	vdi_grpc_rpc_stop_locked(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict);
+/* Any thread, until the rpc leaves; the first decision is kept. */
+void	vdi_grpc_rpc_stop(struct vdi_grpc_rpc *rpc, enum vdi_grpc_decision decision, size_t too_big_size);
+void	vdi_grpc_rpc_stop_locked(struct vdi_grpc_rpc *rpc, enum vdi_grpc_decision decision);
 grpc_op vdi_grpc_rpc_metadata_op(const struct vdi_grpc_rpc *rpc);
 
 /* The result reported by core. */

@@ -68,7 +68,7 @@ vd_status vdi_grpc_rpc_init(struct vdi_grpc_rpc *rpc, const struct vdi_grpc_rpc_
 		rpc->deadline = vd_mono_add(vd_env_now(client->env), request->timeout);
 	if (!ops->is_stream || request->half_close) {
 		if (request->message.size > client->send_size_max) {
-			rpc->verdict = VDI_GRPC_TOO_BIG;
+			rpc->decision = VDI_GRPC_TOO_BIG;
 			rpc->too_big_size = request->message.size;
 		} else {
 			rpc->message = vdi_grpc_message_pack(request->message);
@@ -199,9 +199,9 @@ void vdi_grpc_rpc_submit(struct vdi_grpc_rpc *rpc)
 	bool			 started = false;
 
 	vdi_lock_acquire(&client->lock);
-	if (rpc->only && rpc->only->is_removed && rpc->verdict == VDI_GRPC_UNDECIDED)
-		rpc->verdict = VDI_GRPC_REMOVED;
-	if (rpc->verdict != VDI_GRPC_UNDECIDED)
+	if (rpc->only && rpc->only->is_removed && rpc->decision == VDI_GRPC_UNDECIDED)
+		rpc->decision = VDI_GRPC_REMOVED;
+	if (rpc->decision != VDI_GRPC_UNDECIDED)
 		refuse_locked(rpc);
 	else if ((channel = pick_locked(client, rpc)) != NULL) {
 		begin_locked(rpc, channel);
@@ -244,11 +244,11 @@ void vdi_grpc_rpc_start_waiting(struct vdi_grpc_client *client)
 
 /* ---- Stopping ---- */
 
-void vdi_grpc_rpc_stop_locked(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict)
+void vdi_grpc_rpc_stop_locked(struct vdi_grpc_rpc *rpc, enum vdi_grpc_decision decision)
 {
-	if (rpc->verdict != VDI_GRPC_UNDECIDED)
+	if (rpc->decision != VDI_GRPC_UNDECIDED)
 		return;
-	rpc->verdict = verdict;
+	rpc->decision = decision;
 	if (rpc->place == VDI_GRPC_WAITING) {
 		vdi_grpc_link_remove(&rpc->queued);
 		vdi_timer_heap_remove(&rpc->client->timers, &rpc->timer);
@@ -257,12 +257,12 @@ void vdi_grpc_rpc_stop_locked(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict ve
 		grpc_call_cancel(rpc->core, NULL); /* after this its tags return */
 }
 
-void vdi_grpc_rpc_stop(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict, size_t too_big_size)
+void vdi_grpc_rpc_stop(struct vdi_grpc_rpc *rpc, enum vdi_grpc_decision decision, size_t too_big_size)
 {
 	vdi_lock_acquire(&rpc->client->lock);
-	if (rpc->verdict == VDI_GRPC_UNDECIDED)
+	if (rpc->decision == VDI_GRPC_UNDECIDED)
 		rpc->too_big_size = too_big_size;
-	vdi_grpc_rpc_stop_locked(rpc, verdict);
+	vdi_grpc_rpc_stop_locked(rpc, decision);
 	vdi_lock_release(&rpc->client->lock);
 }
 
@@ -279,10 +279,10 @@ void vdi_grpc_rpc_expire(struct vdi_grpc_client *client, vd_mono now)
 
 /* ---- Ends ---- */
 
-static void judge(const struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict, struct vdi_rpc_end *end,
+static void judge(const struct vdi_grpc_rpc *rpc, enum vdi_grpc_decision decision, struct vdi_rpc_end *end,
 		  char *room, size_t size)
 {
-	switch (verdict) {
+	switch (decision) {
 	case VDI_GRPC_UNDECIDED: break;
 	case VDI_GRPC_CANCELED:
 		*end = (struct vdi_rpc_end) { .code = VDI_RPC_CANCELED,
@@ -334,7 +334,7 @@ void vdi_grpc_rpc_tell_refused(struct vdi_grpc_client *client)
 		vdi_lock_release(&client->lock);
 		if (rpc == NULL)
 			return;
-		judge(rpc, rpc->verdict, &end, room, sizeof room);
+		judge(rpc, rpc->decision, &end, room, sizeof room);
 		end.endpoint = "";
 		end.unsent = true;
 		rpc->ops->refused(rpc, &end);
@@ -371,7 +371,7 @@ static bool waits_again(struct vdi_grpc_rpc *rpc)
 	bool			 again;
 
 	vdi_lock_acquire(&client->lock);
-	again = rpc->verdict == VDI_GRPC_UNDECIDED && !client->is_closing &&
+	again = rpc->decision == VDI_GRPC_UNDECIDED && !client->is_closing &&
 		!(rpc->only && rpc->only->is_removed) && ++rpc->attempts < ATTEMPTS_MAX;
 	if (again) {
 		rpc->core = NULL;
@@ -409,21 +409,21 @@ bool vdi_grpc_rpc_ended(struct vdi_grpc_rpc *rpc, struct vdi_grpc_status *status
 	struct vdi_grpc_ending *ending = ret_ending;
 	struct vdi_rpc_end     *end = &ending->end;
 	bool			unsent = status->code != GRPC_STATUS_OK && is_unsent(rpc, status);
-	enum vdi_grpc_verdict	verdict;
+	enum vdi_grpc_decision	decision;
 
 	if (unsent && status->code == GRPC_STATUS_UNAVAILABLE && waits_again(rpc)) {
 		vdi_grpc_status_fini(status);
 		return false;
 	}
 	vdi_lock_acquire(&rpc->client->lock);
-	verdict = rpc->verdict;
+	decision = rpc->decision;
 	vdi_lock_release(&rpc->client->lock);
 	vdi_grpc_text_init(&ending->text, status->details);
 	*end = (struct vdi_rpc_end) { .code = status->code, .message = ending->text.text };
 	if (status->code == GRPC_STATUS_OK)
 		end->message = "";
-	else if (verdict != VDI_GRPC_UNDECIDED && status->code == GRPC_STATUS_CANCELLED)
-		judge(rpc, verdict, end, ending->text.room, sizeof ending->text.room);
+	else if (decision != VDI_GRPC_UNDECIDED && status->code == GRPC_STATUS_CANCELLED)
+		judge(rpc, decision, end, ending->text.room, sizeof ending->text.room);
 	else if (status->code == GRPC_STATUS_DEADLINE_EXCEEDED &&
 		 vd_env_now(rpc->client->env).ns >= rpc->deadline.ns) {
 		end->message = "context deadline exceeded";

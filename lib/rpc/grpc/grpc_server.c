@@ -1,16 +1,16 @@
-/* The server: listening, its lanes, draining and its end.
+/* The server: listening, its accept queues, draining and its end.
  *
- * A lane is a completion queue with its thread. The first lanes (options.threads) accept calls and serve the
- * unary ones. Each stream is bound to a lane of streams; another one is added when all have
- * VDI_RPC_STREAMS_PER_QUEUE streams, because Debian's build of core searches all tags of a queue at each
- * completion: with ten thousand streams on one queue, it would spend all time there.
+ * An accept queue is a completion queue with its thread. The first accept queues (options.threads) accept
+ * calls and serve the unary ones. Each stream is bound to an accept queue of streams; another one is added
+ * when all have VDI_RPC_STREAMS_PER_QUEUE streams, because Debian's build of core searches all tags of a
+ * queue at each completion: with ten thousand streams on one queue, it would spend all time there.
  *
- * Closing, in rounds of the first lane:
+ * Closing, in rounds of the first accept queue:
  *   - drain: core stops listening, sends GOAWAY to clients, and returns the call slots
  *   - every call that the service has not finished gets a status; calls still open after CUT_AFTER are cut
  *   - when core reports that it is drained, all slots are back and the service has freed every call, core's
- *     server is destroyed and all lanes stop
- *   - the last lane to end frees the server and stops core
+ *     server is destroyed and all accept queues stop
+ *   - the last accept queue to end frees the server and stops core
  */
 #include <errno.h>
 #include <netdb.h>
@@ -25,7 +25,7 @@
 #include "grpc_transport.h"
 #include "thread.h"
 
-#define UNARY_LANES_MAX 16
+#define UNARY_ACCEPT_QUEUES_MAX 16
 #define SEND_BYTES_DEFAULT (4u << 20)
 #define CUT_AFTER VD_MS(200)
 #define METADATA_SIZE_MAX 65536
@@ -36,68 +36,69 @@ static void run_shutdown(struct vdi_grpc_tag *tag, bool success);
 /* ---- Lanes ---- */
 
 static vd_mono run_round(void *arg);
-static void    run_lane_ended(void *arg);
+static void    run_accept_queue_ended(void *arg);
 
-static vd_status add_lane_locked(struct vdi_grpc_server *server, const char *name,
-				 struct vdi_grpc_lane **ret_lane)
+static vd_status add_accept_queue_locked(struct vdi_grpc_server *server, const char *name,
+					 struct vdi_grpc_accept_queue **ret_accept_queue)
 {
-	struct vdi_grpc_lane *lane =
-		server->lane_count < VDI_GRPC_LANES_MAX ? VDI_NEW(struct vdi_grpc_lane) : NULL;
+	struct vdi_grpc_accept_queue *accept_queue = server->accept_queue_count < VDI_GRPC_ACCEPT_QUEUES_MAX ?
+							     VDI_NEW(struct vdi_grpc_accept_queue) :
+							     NULL;
 	struct vdi_grpc_queue_options options = {
-		.name = name, .round = run_round, .ended = run_lane_ended, .arg = lane
+		.name = name, .round = run_round, .ended = run_accept_queue_ended, .arg = accept_queue
 	};
 	vd_status status;
 
-	if (lane == NULL)
+	if (accept_queue == NULL)
 		return VD_NOMEM;
-	lane->server = server;
-	lane->kicked_last = &lane->kicked;
-	status = vdi_grpc_queue_new(server->env, &options, &lane->queue);
+	accept_queue->server = server;
+	accept_queue->kicked_last = &accept_queue->kicked;
+	status = vdi_grpc_queue_new(server->env, &options, &accept_queue->queue);
 	if (status != VD_OK) {
-		vdi_free(lane);
+		vdi_free(accept_queue);
 		return status;
 	}
-	vdi_lock_init(&lane->lock, VDI_LOCK_QUEUE);
-	server->lanes[server->lane_count++] = lane;
-	*ret_lane = lane;
+	vdi_lock_init(&accept_queue->lock, VDI_LOCK_QUEUE);
+	server->accept_queues[server->accept_queue_count++] = accept_queue;
+	*ret_accept_queue = accept_queue;
 	return VD_OK;
 }
 
-static void start_lane_locked(struct vdi_grpc_lane *lane)
+static void start_accept_queue_locked(struct vdi_grpc_accept_queue *accept_queue)
 {
-	lane->server->lanes_running++;
-	vdi_grpc_queue_start(lane->queue);
+	accept_queue->server->accept_queues_running++;
+	vdi_grpc_queue_start(accept_queue->queue);
 }
 
-static struct vdi_grpc_lane *least_busy_locked(const struct vdi_grpc_server *server, unsigned first,
-					       unsigned end)
+static struct vdi_grpc_accept_queue *least_busy_locked(const struct vdi_grpc_server *server, unsigned first,
+						       unsigned end)
 {
-	struct vdi_grpc_lane *best = NULL;
+	struct vdi_grpc_accept_queue *best = NULL;
 
 	for (unsigned i = first; i < end; i++)
-		if (best == NULL || server->lanes[i]->calls < best->calls)
-			best = server->lanes[i];
+		if (best == NULL || server->accept_queues[i]->calls < best->calls)
+			best = server->accept_queues[i];
 	return best;
 }
 
-/* The first streams stay on the unary lanes: each further idle thread in core's shared set of descriptors
- * takes turns polling it, and passes events to other threads (18 % of the CPU of a put). */
-struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_grpc_server *server)
+/* The first streams stay on the unary accept queues: each further idle thread in core's shared set of
+ * descriptors takes turns polling it, and passes events to other threads (18 % of the CPU of a put). */
+struct vdi_grpc_accept_queue *vdi_grpc_server_stream_accept_queue(struct vdi_grpc_server *server)
 {
-	struct vdi_grpc_lane *added;
-	struct vdi_grpc_lane *best;
+	struct vdi_grpc_accept_queue *added;
+	struct vdi_grpc_accept_queue *best;
 
 	vdi_lock_acquire(&server->lock);
-	best = least_busy_locked(server, 0, server->unary_lanes);
-	if (best->calls >= VDI_GRPC_STREAMS_PER_UNARY_LANE) {
-		struct vdi_grpc_lane *own =
-			least_busy_locked(server, server->unary_lanes, server->lane_count);
+	best = least_busy_locked(server, 0, server->unary_accept_queues);
+	if (best->calls >= VDI_GRPC_STREAMS_PER_UNARY_ACCEPT_QUEUE) {
+		struct vdi_grpc_accept_queue *own =
+			least_busy_locked(server, server->unary_accept_queues, server->accept_queue_count);
 
 		best = own ? own : best;
-		/* If out of memory or threads, the existing lanes take more streams. */
+		/* If out of memory or threads, the existing accept queues take more streams. */
 		if ((own == NULL || own->calls >= VDI_RPC_STREAMS_PER_QUEUE) && !server->is_stopping &&
-		    add_lane_locked(server, "vedette-stream", &added) == VD_OK) {
-			start_lane_locked(added);
+		    add_accept_queue_locked(server, "vedette-stream", &added) == VD_OK) {
+			start_accept_queue_locked(added);
 			best = added;
 		}
 	}
@@ -109,7 +110,7 @@ struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_grpc_server *server
 void vdi_grpc_server_wake_locked(struct vdi_grpc_server *server)
 {
 	if (server->is_closing && !server->is_stopping)
-		vdi_grpc_queue_wake(server->lanes[0]->queue);
+		vdi_grpc_queue_wake(server->accept_queues[0]->queue);
 }
 
 /* ---- End ---- */
@@ -118,9 +119,9 @@ static void free_server(struct vdi_grpc_server *server)
 {
 	if (server->core)
 		grpc_server_destroy(server->core);
-	for (unsigned i = 0; i < server->lane_count; i++) {
-		vdi_lock_fini(&server->lanes[i]->lock);
-		vdi_free(server->lanes[i]);
+	for (unsigned i = 0; i < server->accept_queue_count; i++) {
+		vdi_lock_fini(&server->accept_queues[i]->lock);
+		vdi_free(server->accept_queues[i]);
 	}
 	for (size_t i = 0; i < server->address_count; i++)
 		vdi_free(server->addresses[i]);
@@ -132,14 +133,14 @@ static void free_server(struct vdi_grpc_server *server)
 	vdi_free(server);
 }
 
-static void run_lane_ended(void *arg)
+static void run_accept_queue_ended(void *arg)
 {
-	struct vdi_grpc_lane   *lane = arg;
-	struct vdi_grpc_server *server = lane->server;
-	bool			is_last;
+	struct vdi_grpc_accept_queue *accept_queue = arg;
+	struct vdi_grpc_server	     *server = accept_queue->server;
+	bool			      is_last;
 
 	vdi_lock_acquire(&server->lock);
-	is_last = --server->lanes_running == 0;
+	is_last = --server->accept_queues_running == 0;
 	vdi_lock_release(&server->lock);
 	if (is_last) {
 		void (*done)(void *arg) = server->done;
@@ -194,8 +195,8 @@ static vd_mono close_round(struct vdi_grpc_server *server)
 		server->core = NULL;
 		vdi_lock_acquire(&server->lock);
 		server->is_stopping = true;
-		for (unsigned i = 1; i < server->lane_count; i++)
-			vdi_grpc_queue_wake(server->lanes[i]->queue);
+		for (unsigned i = 1; i < server->accept_queue_count; i++)
+			vdi_grpc_queue_wake(server->accept_queues[i]->queue);
 		vdi_lock_release(&server->lock);
 		due = VD_NEVER;
 	}
@@ -204,15 +205,15 @@ static vd_mono close_round(struct vdi_grpc_server *server)
 
 static vd_mono run_round(void *arg)
 {
-	struct vdi_grpc_lane   *lane = arg;
-	struct vdi_grpc_server *server = lane->server;
-	vd_mono			due = VD_NEVER;
-	bool			closes;
-	bool			stops;
+	struct vdi_grpc_accept_queue *accept_queue = arg;
+	struct vdi_grpc_server	     *server = accept_queue->server;
+	vd_mono			      due = VD_NEVER;
+	bool			      closes;
+	bool			      stops;
 
-	vdi_grpc_server_calls_run(lane);
+	vdi_grpc_server_calls_run(accept_queue);
 	vdi_lock_acquire(&server->lock);
-	closes = server->is_closing && lane == server->lanes[0];
+	closes = server->is_closing && accept_queue == server->accept_queues[0];
 	vdi_lock_release(&server->lock);
 	if (closes)
 		due = close_round(server);
@@ -220,7 +221,7 @@ static vd_mono run_round(void *arg)
 	stops = server->is_stopping;
 	vdi_lock_release(&server->lock);
 	if (stops)
-		vdi_grpc_queue_stop(lane->queue);
+		vdi_grpc_queue_stop(accept_queue->queue);
 	return due;
 }
 
@@ -249,7 +250,7 @@ static void server_drain(struct vdi_rpc_server *base)
 	if (!is_first)
 		return;
 	vdi_grpc_tag_hand(&server->shutdown_tag);
-	grpc_server_shutdown_and_notify(server->core, vdi_grpc_queue_core(server->lanes[0]->queue),
+	grpc_server_shutdown_and_notify(server->core, vdi_grpc_queue_core(server->accept_queues[0]->queue),
 					&server->shutdown_tag);
 	vdi_lock_acquire(&server->lock);
 	server->is_shut = true;
@@ -426,40 +427,41 @@ static vd_status register_methods(struct vdi_grpc_server *server, const char *co
 	return VD_OK;
 }
 
-static vd_status make_lanes(struct vdi_grpc_server *server)
+static vd_status make_accept_queues(struct vdi_grpc_server *server)
 {
-	struct vdi_grpc_lane *lane;
-	vd_status	      status = VD_OK;
+	struct vdi_grpc_accept_queue *accept_queue;
+	vd_status		      status = VD_OK;
 
 	vdi_lock_acquire(&server->lock);
-	for (unsigned i = 0; i < server->unary_lanes && status == VD_OK; i++) {
-		status = add_lane_locked(server, "vedette-rpc", &lane);
+	for (unsigned i = 0; i < server->unary_accept_queues && status == VD_OK; i++) {
+		status = add_accept_queue_locked(server, "vedette-rpc", &accept_queue);
 		if (status == VD_OK)
-			grpc_server_register_completion_queue(server->core, vdi_grpc_queue_core(lane->queue),
-							      NULL);
+			grpc_server_register_completion_queue(server->core,
+							      vdi_grpc_queue_core(accept_queue->queue), NULL);
 	}
 	vdi_lock_release(&server->lock);
 	return status;
 }
 
-static unsigned choose_lanes(unsigned threads)
+static unsigned choose_accept_queues(unsigned threads)
 {
 	unsigned processors = vdi_thread_processors();
 
 	/* On two processors a second thread costs more than it gains. */
 	if (threads == 0)
 		threads = VDI_MIN(processors / 2, 4);
-	return VDI_MIN(VDI_MAX(threads, 1), UNARY_LANES_MAX);
+	return VDI_MIN(VDI_MAX(threads, 1), UNARY_ACCEPT_QUEUES_MAX);
 }
 
-/* Frees a server that never started, whose lanes never ran. */
+/* Frees a server that never started, whose accept queues never ran. */
 static void undo(struct vdi_grpc_server *server)
 {
 	grpc_completion_queue *queue;
 
 	if (server->core) {
 		/* Core's server must be shut down even so, on a queue that it knows. */
-		queue = server->lane_count ? vdi_grpc_queue_core(server->lanes[0]->queue) : NULL;
+		queue = server->accept_queue_count ? vdi_grpc_queue_core(server->accept_queues[0]->queue) :
+						     NULL;
 		if (queue) {
 			grpc_server_shutdown_and_notify(server->core, queue, &server->shutdown_tag);
 			(void) grpc_completion_queue_next(queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
@@ -467,8 +469,8 @@ static void undo(struct vdi_grpc_server *server)
 		grpc_server_destroy(server->core);
 		server->core = NULL;
 	}
-	for (unsigned i = 0; i < server->lane_count; i++)
-		vdi_grpc_queue_free(server->lanes[i]->queue);
+	for (unsigned i = 0; i < server->accept_queue_count; i++)
+		vdi_grpc_queue_free(server->accept_queues[i]->queue);
 	free_server(server);
 }
 
@@ -484,7 +486,7 @@ static vd_status set_up(struct vdi_grpc_server *server, const struct vdi_rpc_ser
 	server->stream_method_count = options->stream_method_count;
 	server->unary_methods = options->unary_methods;
 	server->unary_method_count = options->unary_method_count;
-	VDI_TRY(make_lanes(server));
+	VDI_TRY(make_accept_queues(server));
 	return listen_on_all(server, options, reterr);
 }
 
@@ -505,7 +507,7 @@ vd_status vdi_grpc_server_new(const struct vd_env *env, const struct vdi_rpc_ser
 	server->arg = options->arg;
 	server->receive_size_max = options->receive_size_max ? options->receive_size_max : SIZE_MAX;
 	server->send_bytes_max = options->send_bytes_max ? options->send_bytes_max : SEND_BYTES_DEFAULT;
-	server->unary_lanes = choose_lanes(options->threads);
+	server->unary_accept_queues = choose_accept_queues(options->threads);
 	server->shutdown_tag.run = run_shutdown;
 	vdi_lock_init(&server->lock, VDI_LOCK_RPC_SERVER);
 	vdi_grpc_runtime_enter(&server->user, env);
@@ -518,8 +520,8 @@ vd_status vdi_grpc_server_new(const struct vd_env *env, const struct vdi_rpc_ser
 	*ret_server = &server->base; /* set before calls arrive */
 	status = vdi_grpc_accept_start(server);
 	vdi_lock_acquire(&server->lock);
-	for (unsigned i = 0; status == VD_OK && i < server->lane_count; i++)
-		start_lane_locked(server->lanes[i]);
+	for (unsigned i = 0; status == VD_OK && i < server->accept_queue_count; i++)
+		start_accept_queue_locked(server->accept_queues[i]);
 	vdi_lock_release(&server->lock);
 	if (status != VD_OK)
 		undo(server);

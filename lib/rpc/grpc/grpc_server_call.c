@@ -11,10 +11,11 @@
  * Sending: core has one message at a time, the others wait in the call's queue. All but the last have core's
  * buffer hint, so many small messages become few writes.
  *
- * Batches are started on the lane's own thread. Another thread that has data to send puts the call into the
- * lane's list and wakes the lane, once for many calls. With core, two threads on one connection are slow: a
- * thread that finds the other inside leaves its work to a third one, of core's executor, and each completion
- * that appears elsewhere wakes the thread that sleeps in the queue. docs/decisions/batches-on-one-thread.md.
+ * Batches are started on the accept queue's own thread. Another thread that has data to send puts the call
+ * into the accept queue's list and wakes the accept queue, once for many calls. With core, two threads on one
+ * connection are slow: a thread that finds the other inside leaves its work to a third one, of core's
+ * executor, and each completion that appears elsewhere wakes the thread that sleeps in the queue.
+ * docs/decisions/batches-on-one-thread.md.
  */
 #include <stdio.h>
 
@@ -209,14 +210,15 @@ static void receive_next_locked(struct vdi_grpc_server_call *call)
 	start_locked(call, &op, 1, &call->receive_tag);
 }
 
-/* Starts pending batches: at once on the lane's thread, else on its next round. Wakes under the lock, so that
- * the call, and with it the lane, still exists. */
+/* Starts pending batches: at once on the accept queue's thread, else on its next round. Wakes under the lock,
+ * so that the call, and with it the accept queue, still exists. */
 static void kick_locked(struct vdi_grpc_server_call *call)
 {
-	struct vdi_grpc_lane *lane = call->lane;
-	bool		      was_empty;
+	struct vdi_grpc_accept_queue *accept_queue = call->accept_queue;
+	bool			      was_empty;
 
-	if (vdi_grpc_queue_is_own(lane->queue) && (call->is_beginning || !wants_payload_locked(call))) {
+	if (vdi_grpc_queue_is_own(accept_queue->queue) &&
+	    (call->is_beginning || !wants_payload_locked(call))) {
 		receive_next_locked(call);
 		send_next_locked(call);
 		return;
@@ -225,14 +227,14 @@ static void kick_locked(struct vdi_grpc_server_call *call)
 		return;
 	call->is_kicked = true;
 	call->tags++;
-	vdi_lock_acquire(&lane->lock);
-	was_empty = lane->kicked == NULL;
+	vdi_lock_acquire(&accept_queue->lock);
+	was_empty = accept_queue->kicked == NULL;
 	call->kicked_next = NULL;
-	*lane->kicked_last = call;
-	lane->kicked_last = &call->kicked_next;
-	vdi_lock_release(&lane->lock);
+	*accept_queue->kicked_last = call;
+	accept_queue->kicked_last = &call->kicked_next;
+	vdi_lock_release(&accept_queue->lock);
 	if (was_empty)
-		vdi_grpc_queue_wake(lane->queue);
+		vdi_grpc_queue_wake(accept_queue->queue);
 }
 
 static void finish_locked(struct vdi_grpc_server_call *call, int code, const char *message)
@@ -253,16 +255,16 @@ static void tell_payload(struct vdi_grpc_server_call *call);
 static void give_back(struct vdi_grpc_server_call *call);
 static void call_free(struct vdi_rpc_server_call *base);
 
-void vdi_grpc_server_calls_run(struct vdi_grpc_lane *lane)
+void vdi_grpc_server_calls_run(struct vdi_grpc_accept_queue *accept_queue)
 {
 	struct vdi_grpc_server_call *call;
 	struct vdi_grpc_server_call *next;
 
-	vdi_lock_acquire(&lane->lock);
-	call = lane->kicked;
-	lane->kicked = NULL;
-	lane->kicked_last = &lane->kicked;
-	vdi_lock_release(&lane->lock);
+	vdi_lock_acquire(&accept_queue->lock);
+	call = accept_queue->kicked;
+	accept_queue->kicked = NULL;
+	accept_queue->kicked_last = &accept_queue->kicked;
+	vdi_lock_release(&accept_queue->lock);
 	for (; call; call = next) {
 		next = call->kicked_next; /* only this thread uses it until is_kicked is false */
 		vdi_lock_acquire(&call->lock);
@@ -303,7 +305,7 @@ static void begin(struct vdi_grpc_server_call *call)
 
 void vdi_grpc_server_call_arrive(struct vdi_grpc_server_call *call)
 {
-	if (call->lane == call->accept_lane) {
+	if (call->accept_queue == call->accept_accept_queue) {
 		begin(call);
 		return;
 	}
@@ -327,7 +329,7 @@ static void remove_call(struct vdi_grpc_server_call *call)
 	if (call->next)
 		call->next->previous = call->previous;
 	if (call->method_index != SIZE_MAX)
-		call->lane->calls--;
+		call->accept_queue->calls--;
 	vdi_grpc_server_wake_locked(server);
 	vdi_lock_release(&server->lock);
 }
@@ -335,10 +337,10 @@ static void remove_call(struct vdi_grpc_server_call *call)
 /* The memory of a call that was refused for lack of memory becomes the next slot. */
 static void end_refused(struct vdi_grpc_server_call *call)
 {
-	struct vdi_grpc_server *server = call->server;
-	struct vdi_grpc_lane   *accept_lane = call->accept_lane;
-	size_t			method_index = call->method_index;
-	size_t			unary_index = call->unary_index;
+	struct vdi_grpc_server	     *server = call->server;
+	struct vdi_grpc_accept_queue *accept_accept_queue = call->accept_accept_queue;
+	size_t			      method_index = call->method_index;
+	size_t			      unary_index = call->unary_index;
 
 	if (!call->offers_again) {
 		call_free(&call->base);
@@ -350,7 +352,7 @@ static void end_refused(struct vdi_grpc_server_call *call)
 	remove_call(call);
 	fini_call(call);
 	init_call(call, server);
-	call->accept_lane = accept_lane;
+	call->accept_accept_queue = accept_accept_queue;
 	call->method_index = method_index;
 	call->unary_index = unary_index;
 	vdi_grpc_accept_again(call);
@@ -418,7 +420,8 @@ static void tell_message(struct vdi_grpc_server_call *call, grpc_byte_buffer *re
 		vdi_rpc_message_release(&message);
 }
 
-/* Passes on the request that arrived with the call, if the service has asked for it. On the lane's thread. */
+/* Passes on the request that arrived with the call, if the service has asked for it. On the accept queue's
+ * thread. */
 static void tell_payload(struct vdi_grpc_server_call *call)
 {
 	grpc_byte_buffer *payload = NULL;

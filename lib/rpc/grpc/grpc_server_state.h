@@ -4,8 +4,8 @@
  * Threads: callers' threads, and one per queue. All events of a call are delivered on one queue; queues for
  * unary calls also deliver new calls. A call's state is under its lock, the server's lists under the
  * server's; a call's lock is taken inside the server's, never the other way round. No handler is called with
- * a lock held. Batches of a call are started on its lane's thread only, even if another thread supplied their
- * content.
+ * a lock held. Batches of a call are started on its accept queue's thread only, even if another thread
+ * supplied their content.
  */
 #ifndef VDI_GRPC_SERVER_STATE_H
 #define VDI_GRPC_SERVER_STATE_H
@@ -20,7 +20,7 @@
 #include "rpc_server.h"
 
 /* A completion queue and the calls bound to it. */
-struct vdi_grpc_lane {
+struct vdi_grpc_accept_queue {
 	struct vdi_grpc_server *server;
 	struct vdi_grpc_queue  *queue;
 	/* under the server's lock: calls of stream methods, offered or running */
@@ -42,10 +42,10 @@ struct vdi_grpc_outgoing {
 };
 
 struct vdi_grpc_server_call {
-	struct vdi_rpc_server_call base;
-	struct vdi_grpc_server	  *server;
-	struct vdi_grpc_lane	  *lane; /* delivers its events */
-	struct vdi_grpc_lane	  *accept_lane;
+	struct vdi_rpc_server_call    base;
+	struct vdi_grpc_server	     *server;
+	struct vdi_grpc_accept_queue *accept_queue; /* delivers its events */
+	struct vdi_grpc_accept_queue *accept_accept_queue;
 	/* index into the server's stream methods; SIZE_MAX: other method */
 	size_t method_index;
 	size_t unary_index; /* index into its unary methods; SIZE_MAX: other method */
@@ -61,7 +61,7 @@ struct vdi_grpc_server_call {
 	grpc_byte_buffer
 		/* frequent unary method: the request that arrived with the call, until it is delivered */
 		*payload;
-	bool	 is_beginning; /* lane's thread only: the payload will be checked soon */
+	bool	 is_beginning; /* accept queue's thread only: the payload will be checked soon */
 
 	struct vdi_lock lock;
 
@@ -84,7 +84,7 @@ struct vdi_grpc_server_call {
 	bool			   is_ended;	 /* the service was notified, or is being notified */
 	bool			   wants_writable;
 	bool			   wants_message; /* a receive must be started */
-	bool			   is_kicked;	  /* in the lane's list, which counts as a tag */
+	bool			   is_kicked;	  /* in the accept queue's list, which counts as a tag */
 	int			   code;
 	char			  *message; /* text of the status; NULL: "" */
 	struct vdi_grpc_outgoing  *queue;
@@ -94,7 +94,7 @@ struct vdi_grpc_server_call {
 	char			  *peer; /* created on first use */
 	char			  *common_name;
 
-	/* Under the lane's lock. */
+	/* Under the accept queue's lock. */
 	struct vdi_grpc_server_call *kicked_next;
 
 	/* Under the server's lock. */
@@ -111,9 +111,9 @@ struct vdi_grpc_server_call {
 	int		    close_cancelled;
 };
 
-/* Streams on a unary lane before a lane for streams alone is added. */
-#define VDI_GRPC_STREAMS_PER_UNARY_LANE 256
-#define VDI_GRPC_LANES_MAX 512
+/* Streams on a unary accept queue before an accept queue for streams alone is added. */
+#define VDI_GRPC_STREAMS_PER_UNARY_ACCEPT_QUEUE 256
+#define VDI_GRPC_ACCEPT_QUEUES_MAX 512
 
 struct vdi_grpc_server {
 	struct vdi_rpc_server base;
@@ -134,29 +134,30 @@ struct vdi_grpc_server {
 	size_t				      unary_method_count;
 	char				    **addresses;
 	size_t				      address_count;
-	unsigned			      unary_lanes;
+	unsigned			      unary_accept_queues;
 	struct vdi_grpc_tag		      shutdown_tag;
 
 	struct vdi_lock lock;
 
 	/* Under lock. */
-	struct vdi_grpc_lane	    *lanes[VDI_GRPC_LANES_MAX]; /* the lanes of unary calls first; grows */
-	unsigned		     lane_count;
-	unsigned		     lanes_running;
-	size_t			     offers; /* slots that core has */
-	struct vdi_grpc_server_call *calls;  /* arrived and not freed */
-	bool			     is_draining;
-	bool			     is_drained; /* core reports that no call is left */
-	bool			     is_closing;
-	bool			     is_stopping; /* the queues are ending */
-	vd_mono			     cut_at;
-	bool			     is_shut; /* core was told to drain */
+	/* the accept queues of unary calls first; grows */
+	struct vdi_grpc_accept_queue *accept_queues[VDI_GRPC_ACCEPT_QUEUES_MAX];
+	unsigned		      accept_queue_count;
+	unsigned		      accept_queues_running;
+	size_t			      offers; /* slots that core has */
+	struct vdi_grpc_server_call  *calls;  /* arrived and not freed */
+	bool			      is_draining;
+	bool			      is_drained; /* core reports that no call is left */
+	bool			      is_closing;
+	bool			      is_stopping; /* the queues are ending */
+	vd_mono			      cut_at;
+	bool			      is_shut; /* core was told to drain */
 	void (*done)(void *arg);
 	void *done_arg;
 
 	bool is_told; /* closing has ended all calls; new ones are refused */
 
-	/* First lane's thread only. */
+	/* First accept queue's thread only. */
 	bool is_cut;
 };
 
@@ -174,18 +175,18 @@ extern const struct vdi_rpc_server_call_ops vdi_grpc_server_call_ops;
 VDI_MUST_USE vd_status vdi_grpc_server_call_new(struct vdi_grpc_server	     *server,
 						struct vdi_grpc_server_call **ret_call);
 void		       vdi_grpc_server_call_destroy(struct vdi_grpc_server_call *call);
-/* Reports the call to the service on the call's own lane; or, if it is refused, ends it with call->code. On
- * the lane where it arrived. */
+/* Reports the call to the service on the call's own accept queue; or, if it is refused, ends it with
+ * call->code. On the accept queue where it arrived. */
 void vdi_grpc_server_call_arrive(struct vdi_grpc_server_call *call);
-/* Starts the batches that other threads have requested. On the lane's thread. */
-void vdi_grpc_server_calls_run(struct vdi_grpc_lane *lane);
+/* Starts the batches that other threads have requested. On the accept queue's thread. */
+void vdi_grpc_server_calls_run(struct vdi_grpc_accept_queue *accept_queue);
 /* Ends the call because the server closes: queued messages are dropped. Under the server's lock. */
 void vdi_grpc_server_call_shut_down(struct vdi_grpc_server_call *call);
 
 /* ---- grpc_server.c ---- */
 
-/* Returns the lane for the next stream, a new one if all are full, and counts the call there. */
-struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_grpc_server *server);
+/* Returns the accept queue for the next stream, a new one if all are full, and counts the call there. */
+struct vdi_grpc_accept_queue *vdi_grpc_server_stream_accept_queue(struct vdi_grpc_server *server);
 /* Called after any change that closing may wait for. Under the server's lock. */
 void vdi_grpc_server_wake_locked(struct vdi_grpc_server *server);
 

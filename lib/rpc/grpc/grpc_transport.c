@@ -9,7 +9,6 @@ const struct vd_rpc_transport *vd_rpc_grpc(void)
 		.unbounded =
 			"bytes that a client leaves unread, endless headers, and streams that are opened and "
 			"reset at once",
-		.has_http = false,
 		.client_new = vdi_grpc_client_new,
 		.server_new = vdi_grpc_server_new,
 	};

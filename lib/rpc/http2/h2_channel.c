@@ -384,8 +384,6 @@ static void on_ready(void *arg)
 	struct vdi_h2_channel *channel = line->channel;
 
 	line->was_ready = true;
-	if (line->is_left)
-		return;
 	channel->backoff = BACKOFF_FIRST;
 	set_ready(channel, true, "");
 	channel->client->has_room = true;
@@ -400,7 +398,6 @@ static void on_ended(void *arg, const char *why)
 	struct vdi_h2_rpc     *rpc;
 	bool		       was_current = channel->line == line;
 
-	line->is_left = true;
 	if (was_current) {
 		channel->line = NULL;
 		set_ready(channel, false, NULL);

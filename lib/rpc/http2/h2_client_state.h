@@ -128,7 +128,7 @@ void vdi_h2_line_remove(struct vdi_h2_line *line, struct vdi_h2_rpc *rpc);
 
 /* ---- One call or stream ---- */
 
-enum vdi_h2_verdict {
+enum vdi_h2_decision {
 	VDI_H2_UNDECIDED, /* the peer's status decides */
 	VDI_H2_CANCELED,
 	VDI_H2_TIMEOUT,
@@ -159,7 +159,7 @@ struct vdi_h2_rpc {
 	_Atomic bool wants_message;
 
 	/* Under the client's lock. */
-	enum vdi_h2_verdict	 verdict;
+	enum vdi_h2_decision	 decision;
 	size_t			 too_big_size;
 	bool			 is_posted;
 	bool			 is_ended; /* its end was reported, or is being reported */
@@ -204,8 +204,8 @@ void	  vdi_h2_stream_half_close(struct vdi_rpc_stream *stream);
 void	  vdi_h2_stream_cancel(struct vdi_rpc_stream *stream);
 void	  vdi_h2_stream_free(struct vdi_rpc_stream *stream);
 
-/* Posts the rpc; the first verdict is kept. */
-void vdi_h2_rpc_stop_locked(struct vdi_h2_rpc *rpc, enum vdi_h2_verdict verdict);
+/* Posts the rpc; the first decision is kept. */
+void vdi_h2_rpc_stop_locked(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision);
 /* Handles posted rpcs; starts waiting ones while there is room. Loop's thread. */
 void vdi_h2_rpc_attend_posted(struct vdi_h2_client *client);
 void vdi_h2_rpc_start_waiting(struct vdi_h2_client *client);

@@ -41,7 +41,7 @@ static void note_error(struct vdi_h2_connection *connection, int error)
 	char text[VDI_H2_WHY_SIZE];
 
 	(void) snprintf(text, sizeof text, "%s", strerror(error));
-	if (text[0] && islower((unsigned char) text[1]))
+	if (islower((unsigned char) text[1]))
 		text[0] = (char) tolower((unsigned char) text[0]);
 	note_end(connection, text);
 }
@@ -150,8 +150,8 @@ static ssize_t write_some(struct vdi_h2_connection *connection, const char *byte
 
 		if (count > 0) {
 			sent += (size_t) count;
-			if (connection->link == NULL && sent < size)
-				break; /* the socket is full */
+			if (connection->link == NULL)
+				break; /* a socket that has not taken all is full */
 			continue;
 		}
 		if (count < 0 && errno == EINTR)
@@ -338,8 +338,6 @@ static void shake(struct vdi_h2_connection *connection)
 		const char *why = vdi_h2_link_why(connection->link);
 
 		note_end(connection, why[0] ? why :
-				     connection->is_server ?
-					      "the client closed the connection before HTTP/2 began" :
 					      "the server closed the connection before HTTP/2 began (TLS or "
 					      "a client certificate may be expected)");
 		return;
@@ -499,8 +497,7 @@ static vd_status listen_to_socket(struct vdi_h2_connection *connection)
 		return VD_NOMEM;
 	/* A connect ends with the socket becoming writable, at once if it is already connected; then the
 	 * client sends first. */
-	if ((connection->is_connecting || connection->is_shaking) &&
-	    event_add(&connection->write_event, NULL) != 0) {
+	if (connection->is_connecting && event_add(&connection->write_event, NULL) != 0) {
 		event_del(&connection->read_event);
 		return VD_NOMEM;
 	}
@@ -552,7 +549,7 @@ vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd,
 	if (options->link && vdi_h2_link_has_more(options->link))
 		/* the socket would not report buffered bytes */
 		event_active(&connection->read_event, EV_READ, 0);
-	if (!connection->is_connecting && !connection->is_shaking)
+	if (!connection->is_connecting)
 		vdi_h2_connection_touch(connection);
 	if (options->settle_timeout.ns > 0)
 		vdi_h2_timer_set(hub, &connection->timer,

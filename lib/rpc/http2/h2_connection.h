@@ -58,9 +58,9 @@ struct vdi_h2_connection_options {
 	const struct vdi_h2_side *side; /* static */
 	void			 *arg;
 	bool			  is_server;
-	struct vdi_h2_tls	 *tls;	/* NULL: plain text; borrowed for the call */
-	const char		 *name; /* client with TLS: vdi_h2_link_new */
-	struct vdi_h2_link *link; /* server, instead of tls: the handshake is done; taken over with VD_OK */
+	struct vdi_h2_tls	 *tls;	/* client; NULL: plain text; borrowed for the call */
+	const char		 *name; /* with tls: vdi_h2_link_new */
+	struct vdi_h2_link *link; /* server; NULL: plain text. The handshake is done; taken over with VD_OK */
 	bool		    has_preface;       /* server: it was already read */
 	uint32_t	    stream_window;     /* that we offer; 0: 64 KiB - 1 */
 	uint32_t	    connection_window; /* likewise */

@@ -9,15 +9,15 @@
  *
  * Loop's thread only.
  */
-#ifndef VDI_H2_OPENING_H
-#define VDI_H2_OPENING_H
+#ifndef VDI_H2_DETECTION_H
+#define VDI_H2_DETECTION_H
 
 #include "h2_hub.h"
 #include "h2_tls.h"
 
 #define VDI_H2_PREFACE_SIZE 24
 
-struct vdi_h2_opening;
+struct vdi_h2_detection;
 
 enum vdi_h2_opened_as { VDI_H2_OPENED_NOTHING, VDI_H2_OPENED_HTTP2, VDI_H2_OPENED_OTHER };
 
@@ -31,7 +31,7 @@ struct vdi_h2_opened {
 	char		      bytes[VDI_H2_PREFACE_SIZE];
 };
 
-struct vdi_h2_opening_options {
+struct vdi_h2_detection_options {
 	int		   fd;	/* non-blocking; taken over with VD_OK */
 	struct vdi_h2_tls *tls; /* NULL: plain text; borrowed for the call */
 	vd_dur		   timeout;
@@ -42,10 +42,10 @@ struct vdi_h2_opening_options {
 };
 
 /* No callback before the loop continues. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_h2_opening_new(struct vdi_h2_hub		      *hub,
-					  const struct vdi_h2_opening_options *options,
-					  struct vdi_h2_opening		     **ret_opening);
+VDI_MUST_USE vd_status vdi_h2_detection_new(struct vdi_h2_hub			  *hub,
+					    const struct vdi_h2_detection_options *options,
+					    struct vdi_h2_detection		 **ret_opening);
 /* Closes the socket if `opened` was not called. NULL is allowed; returns NULL. */
-struct vdi_h2_opening *vdi_h2_opening_free(struct vdi_h2_opening *opening);
+struct vdi_h2_detection *vdi_h2_detection_free(struct vdi_h2_detection *detection);
 
 #endif

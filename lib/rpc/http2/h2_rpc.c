@@ -37,20 +37,20 @@ static void post_locked(struct vdi_h2_rpc *rpc)
 	vdi_h2_hub_wake(client->hub); /* under the lock, so that the client is not freed before */
 }
 
-void vdi_h2_rpc_stop_locked(struct vdi_h2_rpc *rpc, enum vdi_h2_verdict verdict)
+void vdi_h2_rpc_stop_locked(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision)
 {
-	if (rpc->verdict != VDI_H2_UNDECIDED)
+	if (rpc->decision != VDI_H2_UNDECIDED)
 		return;
-	rpc->verdict = verdict;
+	rpc->decision = decision;
 	post_locked(rpc);
 }
 
-static void stop(struct vdi_h2_rpc *rpc, enum vdi_h2_verdict verdict, size_t too_big_size)
+static void stop(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision, size_t too_big_size)
 {
 	vdi_lock_acquire(&rpc->client->lock);
-	if (rpc->verdict == VDI_H2_UNDECIDED)
+	if (rpc->decision == VDI_H2_UNDECIDED)
 		rpc->too_big_size = too_big_size;
-	vdi_h2_rpc_stop_locked(rpc, verdict);
+	vdi_h2_rpc_stop_locked(rpc, decision);
 	vdi_lock_release(&rpc->client->lock);
 }
 
@@ -169,7 +169,7 @@ static void stop_waiting(struct vdi_h2_rpc *rpc)
 }
 
 /* Ends the rpc by this side, in any place but ENDED. */
-static void end_by(struct vdi_h2_rpc *rpc, enum vdi_h2_verdict verdict)
+static void end_by(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision)
 {
 	bool is_unsent = !rpc->was_opened;
 	bool was_running = rpc->place == VDI_H2_RUNNING || rpc->place == VDI_H2_DRAINING;
@@ -177,7 +177,7 @@ static void end_by(struct vdi_h2_rpc *rpc, enum vdi_h2_verdict verdict)
 
 	stop_waiting(rpc);
 	leave_line(rpc, NGHTTP2_CANCEL);
-	switch (verdict) {
+	switch (decision) {
 	case VDI_H2_UNDECIDED:
 	case VDI_H2_CANCELED: end_with(rpc, VDI_RPC_CANCELED, "context canceled", is_unsent, true); break;
 	case VDI_H2_TIMEOUT:
@@ -370,19 +370,19 @@ static void attend(struct vdi_h2_rpc *rpc)
 {
 	struct vdi_h2_client   *client = rpc->client;
 	struct vdi_h2_outgoing *sent, *next;
-	enum vdi_h2_verdict	verdict;
+	enum vdi_h2_decision	decision;
 	bool			is_over;
 
 	vdi_lock_acquire(&client->lock);
-	verdict = rpc->verdict;
+	decision = rpc->decision;
 	sent = rpc->sent;
 	rpc->sent = NULL;
 	rpc->sent_last = &rpc->sent;
 	is_over = rpc->wants_half_close;
 	vdi_lock_release(&client->lock);
-	if (verdict != VDI_H2_UNDECIDED) {
+	if (decision != VDI_H2_UNDECIDED) {
 		free_sent(sent);
-		end_by(rpc, verdict);
+		end_by(rpc, decision);
 		return;
 	}
 	rpc->outbox.is_ending |= is_over;
@@ -607,7 +607,7 @@ static void wait_again(struct vdi_h2_rpc *rpc, const char *words)
 
 	rpc->was_opened = false;
 	vdi_lock_acquire(&client->lock);
-	again = rpc->verdict == VDI_H2_UNDECIDED && !client->is_closing &&
+	again = rpc->decision == VDI_H2_UNDECIDED && !client->is_closing &&
 		!(rpc->only && rpc->only->is_removed) && !rpc->was_told && ++rpc->attempts < ATTEMPTS_MAX &&
 		(rpc->outbox.retains || rpc->outbox.written == NULL);
 	if (again) {
@@ -680,7 +680,7 @@ static vd_status new_rpc(struct vdi_rpc_client *base, const struct vdi_rpc_reque
 	if (status == VD_OK && rpc->is_single) {
 		rpc->outbox.is_ending = true;
 		if (request->message.size > client->send_size_max) {
-			rpc->verdict = VDI_H2_TOO_BIG;
+			rpc->decision = VDI_H2_TOO_BIG;
 			rpc->too_big_size = request->message.size;
 		} else {
 			struct vdi_h2_outgoing *outgoing;

@@ -287,7 +287,7 @@ static void note_sent(struct vdi_h2_outbox *outbox, size_t size)
 	vdi_lock_release(&call->lock);
 }
 
-static void set_status_locked(struct vdi_h2_server_call *call, int code, const char *message)
+void vdi_h2_server_call_set_status_locked(struct vdi_h2_server_call *call, int code, const char *message)
 {
 	call->is_finishing = true;
 	call->code = code;
@@ -302,7 +302,7 @@ void vdi_h2_server_call_finish_locked(struct vdi_h2_server_call *call, int code,
 {
 	if (call->is_finishing)
 		return;
-	set_status_locked(call, code, message);
+	vdi_h2_server_call_set_status_locked(call, code, message);
 	vdi_h2_server_call_kick_locked(call);
 }
 
@@ -447,119 +447,6 @@ void vdi_h2_server_call_half_closed(struct vdi_h2_server_call *call)
 		deliver_kept(call);
 }
 
-/* ---- Headers ---- */
-
-static bool append_text(struct vdi_h2_server_call *call, const void *bytes, size_t size)
-{
-	if (size > call->text_capacity - call->text_size) {
-		size_t capacity = VDI_MAX(call->text_capacity * 2, call->text_size + size);
-		char  *text = vdi_alloc(capacity);
-
-		if (text == NULL)
-			return false;
-		memcpy(text, call->text, call->text_size);
-		if (call->text != call->room)
-			vdi_free(call->text);
-		call->text = text;
-		call->text_capacity = capacity;
-	}
-	if (size)
-		memcpy(call->text + call->text_size, bytes, size);
-	call->text_size += size;
-	return true;
-}
-
-static bool add_metadata(struct vdi_h2_server_call *call, struct vd_bytes name, struct vd_bytes value)
-{
-	uint32_t size = (uint32_t) value.size;
-
-	return append_text(call, name.data, name.size) && append_text(call, "", 1) &&
-	       append_text(call, &size, sizeof size) && append_text(call, value.data, value.size);
-}
-
-static void refuse(struct vdi_h2_server_call *call, unsigned http_status, int code, const char *message)
-{
-	if (call->is_refused)
-		return;
-	call->is_refused = true;
-	call->http_status = (uint16_t) http_status;
-	vdi_lock_acquire(&call->lock);
-	set_status_locked(call, code, message);
-	vdi_lock_release(&call->lock);
-}
-
-static bool is_grpc(struct vd_bytes type)
-{
-	static const char grpc[] = "application/grpc";
-	size_t		  size = sizeof grpc - 1;
-
-	return type.size >= size && memcmp(type.data, grpc, size) == 0 &&
-	       (type.size == size || ((const char *) type.data)[size] == '+' ||
-		((const char *) type.data)[size] == ';');
-}
-
-static bool is_named(struct vd_bytes name, const char *text)
-{
-	return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
-}
-
-/* Refuses with grpc-go's text. */
-static void refuse_with(struct vdi_h2_server_call *call, unsigned http_status, int code, const char *before,
-			struct vd_bytes value, const char *after)
-{
-	char text[256];
-
-	snprintf(text, sizeof text, "%s%.*s%s", before, (int) VDI_MIN(value.size, 100),
-		 (const char *) value.data, after);
-	refuse(call, http_status, code, text);
-}
-
-static bool take_header(struct vdi_h2_server_call *call, struct vd_bytes name, struct vd_bytes value)
-{
-	if (is_named(name, ":path")) {
-		call->method_at = call->text_size;
-		call->has_method = true;
-		return append_text(call, value.data, value.size) && append_text(call, "", 1);
-	}
-	if (is_named(name, ":method")) {
-		call->http_method = (uint8_t) vdi_http_method_of(value);
-		if (!is_named(value, "POST"))
-			refuse_with(call, 405, VDI_RPC_INTERNAL, "Received a HEADERS frame with :method \"",
-				    value, "\" which should be POST");
-		return true;
-	}
-	if (is_named(name, "content-type")) {
-		call->has_content_type = true;
-		call->is_grpc = is_grpc(value);
-		if (!call->is_grpc)
-			refuse_with(call, 415, VDI_RPC_INVALID_ARGUMENT,
-				    "invalid gRPC request content-type \"", value, "\"");
-		return true;
-	}
-	if (is_named(name, "grpc-timeout")) {
-		if (!vdi_h2_timeout_parse(value, &call->timeout))
-			refuse_with(call, 400, VDI_RPC_INTERNAL, "malformed grpc-timeout: ", value, "");
-		else if (call->timeout.ns == 0)
-			call->timeout.ns = 1;
-		return true;
-	}
-	if (is_named(name, "grpc-encoding")) {
-		if (value.size && !is_named(value, "identity"))
-			refuse_with(call, 0, VDI_RPC_UNIMPLEMENTED,
-				    "grpc: Decompressor is not installed for grpc-encoding \"", value, "\"");
-		return true;
-	}
-	if (((const char *) name.data)[0] == ':' || is_named(name, "te") || is_named(name, "user-agent") ||
-	    is_named(name, "grpc-accept-encoding"))
-		return true;
-	return add_metadata(call, name, value);
-}
-
-bool vdi_h2_server_call_header(struct vdi_h2_server_call *call, struct vd_bytes name, struct vd_bytes value)
-{
-	return (call->is_refused && !call->may_be_http) || take_header(call, name, value);
-}
-
 /* ---- Plain HTTP ---- */
 
 /* Over TLS etcd's port answers requests that are not calls as it answers HTTP/1.x; without TLS it serves only
@@ -619,14 +506,15 @@ static void check_begin(struct vdi_h2_server_call *call)
 	if (call->is_refused)
 		return;
 	if (!call->has_content_type)
-		refuse(call, 415, VDI_RPC_INVALID_ARGUMENT, "invalid gRPC request content-type \"\"");
+		vdi_h2_server_call_refuse(call, 415, VDI_RPC_INVALID_ARGUMENT,
+					  "invalid gRPC request content-type \"\"");
 	else if (!call->has_method)
-		refuse(call, 400, VDI_RPC_INTERNAL, "malformed method name: \"\"");
+		vdi_h2_server_call_refuse(call, 400, VDI_RPC_INTERNAL, "malformed method name: \"\"");
 	else if (call->loop->is_told)
-		refuse(call, 0, VDI_RPC_UNAVAILABLE, "the server is closing");
+		vdi_h2_server_call_refuse(call, 0, VDI_RPC_UNAVAILABLE, "the server is closing");
 	else if (!charge(call) || atomic_load_explicit(&call->server->memory_used, memory_order_relaxed) >
 					  call->server->memory_max)
-		refuse(call, 0, VDI_RPC_RESOURCE_EXHAUSTED, "out of memory");
+		vdi_h2_server_call_refuse(call, 0, VDI_RPC_RESOURCE_EXHAUSTED, "out of memory");
 }
 
 void vdi_h2_server_call_begin(struct vdi_h2_server_call *call)
@@ -724,7 +612,7 @@ static bool cut_short(struct vdi_h2_server_call *call, int code, const char *mes
 	vdi_lock_acquire(&call->lock);
 	was_finishing = call->is_finishing;
 	if (!was_finishing) {
-		set_status_locked(call, code, message);
+		vdi_h2_server_call_set_status_locked(call, code, message);
 		drop_queue_locked(call);
 		vdi_h2_outbox_cut(&call->outbox);
 		call->outbox_bytes = call->outbox.size;
@@ -779,7 +667,7 @@ void vdi_h2_server_call_cut(struct vdi_h2_server_call *call)
 	call->waiting_then = 0;
 	vdi_lock_acquire(&call->lock);
 	if (!call->is_finishing)
-		set_status_locked(call, VDI_RPC_RESOURCE_EXHAUSTED, NULL);
+		vdi_h2_server_call_set_status_locked(call, VDI_RPC_RESOURCE_EXHAUSTED, NULL);
 	drop_queue_locked(call);
 	call->outbox_bytes = 0;
 	vdi_lock_release(&call->lock);

@@ -379,7 +379,7 @@ static void on_opened(void *arg, const struct vdi_h2_opened *opened)
 	struct vdi_h2_server_connection *connection = arg;
 	vd_status			 status = VD_CLOSED;
 
-	connection->opening = vdi_h2_opening_free(connection->opening);
+	connection->detection = vdi_h2_detection_free(connection->detection);
 	if (opened->as == VDI_H2_OPENED_HTTP2)
 		status = become_http2(connection, opened);
 	else if (opened->as == VDI_H2_OPENED_OTHER)
@@ -396,7 +396,7 @@ static void on_opened(void *arg, const struct vdi_h2_opened *opened)
 static struct vdi_h2_server_connection *new_connection(struct vdi_h2_server_loop   *loop,
 						       const struct vdi_h2_arrival *arrival)
 {
-	struct vdi_h2_opening_options	 options = { .fd = arrival->fd,
+	struct vdi_h2_detection_options	 options = { .fd = arrival->fd,
 						     .tls = loop->server->tls,
 						     .timeout = loop->server->settle_timeout,
 						     .opened = on_opened };
@@ -412,7 +412,7 @@ static struct vdi_h2_server_connection *new_connection(struct vdi_h2_server_loop
 	connection->peer = new_peer(address, "");
 	options.arg = connection;
 	if (connection->peer == NULL ||
-	    vdi_h2_opening_new(loop->hub, &options, &connection->opening) != VD_OK) {
+	    vdi_h2_detection_new(loop->hub, &options, &connection->detection) != VD_OK) {
 		(void) vdi_h2_peer_unref(connection->peer);
 		vdi_free(connection);
 		return NULL;
@@ -466,8 +466,8 @@ void vdi_h2_server_connection_close(struct vdi_h2_server_connection *connection)
 {
 	struct vdi_h2_server_call *call = connection->calls;
 
-	if (connection->opening) {
-		connection->opening = vdi_h2_opening_free(connection->opening);
+	if (connection->detection) {
+		connection->detection = vdi_h2_detection_free(connection->detection);
 		free_connection(connection);
 		return;
 	}

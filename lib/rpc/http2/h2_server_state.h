@@ -69,7 +69,7 @@ struct vdi_h2_server_loop {
 /* Has an opening first, then one of the others; after its end none. */
 struct vdi_h2_server_connection {
 	struct vdi_h2_server_loop	*loop;
-	struct vdi_h2_opening		*opening;
+	struct vdi_h2_detection		*detection;
 	struct vdi_h2_connection	*connection;
 	struct vdi_h1_connection	*older; /* HTTP/1.x */
 	struct vdi_h2_http		*http;	/* with older: the request that is being answered */
@@ -263,9 +263,6 @@ struct vdi_h2_peer *vdi_h2_peer_unref(struct vdi_h2_peer *peer);
 /* NULL: out of memory. */
 struct vdi_h2_server_call *vdi_h2_server_call_new(struct vdi_h2_server_connection *connection,
 						  int32_t			   stream_id);
-/* Adds one of its headers. False: out of memory. */
-VDI_MUST_USE bool vdi_h2_server_call_header(struct vdi_h2_server_call *call, struct vd_bytes name,
-					    struct vd_bytes value);
 /* Its headers are complete: reports it to the service, or refuses it. */
 void vdi_h2_server_call_begin(struct vdi_h2_server_call *call);
 void vdi_h2_server_call_data(struct vdi_h2_server_call *call, struct vd_bytes bytes);
@@ -288,6 +285,8 @@ void vdi_h2_server_call_shut_down(struct vdi_h2_server_call *call);
  * may free the call. */
 void vdi_h2_server_call_kick_locked(struct vdi_h2_server_call *call);
 void vdi_h2_server_call_finish_locked(struct vdi_h2_server_call *call, int code, const char *message);
+/* Sets its end only: the caller, on the loop's thread, sends it. */
+void vdi_h2_server_call_set_status_locked(struct vdi_h2_server_call *call, int code, const char *message);
 void vdi_h2_server_call_unpin_locked(struct vdi_h2_server_call *call);
 /* Sends the response to a request of plain HTTP; drops the request's pin. */
 void vdi_h2_server_call_answer(struct vdi_h2_server_call *call, const struct vdi_rpc_http *http);
@@ -311,6 +310,12 @@ void vdi_h2_server_http_deliver(struct vdi_h2_http *answered);
 
 /* ---- h2_server_header.c ---- */
 
+/* Adds one of its headers. False: out of memory. */
+VDI_MUST_USE bool vdi_h2_server_call_header(struct vdi_h2_server_call *call, struct vd_bytes name,
+					    struct vd_bytes value);
+/* Sets the status of a call that the service does not get. http_status 0: 200. */
+void vdi_h2_server_call_refuse(struct vdi_h2_server_call *call, unsigned http_status, int code,
+			       const char *message);
 /* Parses "5S" and so on. False: malformed. */
 bool vdi_h2_timeout_parse(struct vd_bytes text, vd_dur *ret_timeout);
 /* gRPC's percent-encoding of a status message, cut to size. Returns its length. */

@@ -5,7 +5,6 @@ const struct vd_rpc_transport *vd_rpc_http2(void)
 	static const struct vd_rpc_transport transport = {
 		.name = "http2",
 		.unbounded = NULL,
-		.has_http = true,
 		.client_new = vdi_h2_client_new,
 		.server_new = vdi_h2_server_new,
 	};

@@ -1,6 +1,6 @@
 /* The states of a call, from start to end (etcd client/v3 retry_interceptor.go).
  *
- * 	start --gate open--> STARTING --> RUNNING --> ENDED --last attempt--> finish
+ * 	start --preflight done--> STARTING --> RUNNING --> ENDED --last attempt--> finish
  * 	  \                     ^                       | repeat
  * 	   `--> WAITING --------'<----------------------'
  *
@@ -261,10 +261,10 @@ static vd_status launch(struct vdi_etcd_call *call)
 	return VD_OK;
 }
 
-static bool passes_gate_locked(const struct vdi_etcd_call *call)
+static bool passes_preflight_locked(const struct vdi_etcd_call *call)
 {
 	return call->is_internal || vdi_etcd_methods[call->method].kind != VDI_ETCD_UNARY ||
-	       vdi_etcd_gate_is_open_locked(call->client);
+	       vdi_etcd_preflight_is_done_locked(call->client);
 }
 
 static void begin_attempt_locked(struct vdi_etcd_call *call)
@@ -291,7 +291,7 @@ vd_status vdi_etcd_call_start(struct vdi_etcd_call *call, vd_status encoded, uin
 	if (status == VD_OK) {
 		if (ret_id)
 			*ret_id = call->id;
-		is_direct = passes_gate_locked(call);
+		is_direct = passes_preflight_locked(call);
 		if (is_direct) {
 			client->starter_count++;
 			begin_attempt_locked(call);
@@ -393,7 +393,7 @@ static void finish(struct vdi_etcd_call *call, struct vd_etcd_error *error, stru
 	struct vd_etcd *client = call->client;
 
 	vdi_timer_heap_remove(&client->timers, &call->timer);
-	vdi_etcd_gate_leave(client, &call->waiter);
+	vdi_etcd_preflight_leave(client, &call->waiter);
 	vdi_lock_acquire(&client->lock);
 	if (call->is_in_inbox)
 		TAILQ_REMOVE(&client->call_inbox, call, inbox_node);
@@ -467,7 +467,7 @@ static void attempt(struct vdi_etcd_call *call)
 	call->retries = false;
 	vdi_lock_acquire(&client->lock);
 	is_over = is_late || call->context != VDI_ETCD_CONTEXT_ALIVE;
-	passes = passes_gate_locked(call);
+	passes = passes_preflight_locked(call);
 	call->state = VDI_ETCD_CALL_WAITING;
 	if (passes && !is_over)
 		begin_attempt_locked(call);
@@ -478,7 +478,7 @@ static void attempt(struct vdi_etcd_call *call)
 	}
 	if (!passes) {
 		vdi_timer_heap_set(&client->timers, &call->timer, call->due);
-		vdi_etcd_gate_wait(client, &call->waiter, false);
+		vdi_etcd_preflight_wait(client, &call->waiter, false);
 		return;
 	}
 	vdi_timer_heap_remove(&client->timers, &call->timer);
@@ -530,10 +530,10 @@ static void repeat_with_new_token(struct vdi_etcd_call *call)
 		return;
 	}
 	vdi_lock_acquire(&client->lock);
-	is_stale = client->gate.token_generation ==
+	is_stale = client->preflight.token_generation ==
 		   call->token_generation; /* else another call has fetched a new one meanwhile */
 	if (is_stale)
-		client->gate.is_token_known = false;
+		client->preflight.is_token_known = false;
 	vdi_lock_release(&client->lock);
 	repeat(call);
 }

@@ -15,7 +15,7 @@
 #include "etcd_state.h"
 
 enum vdi_etcd_call_state {
-	VDI_ETCD_CALL_WAITING,	/* waits for the gate or a timer; owned by the actor */
+	VDI_ETCD_CALL_WAITING,	/* waits for the preflight or a timer; owned by the actor */
 	VDI_ETCD_CALL_STARTING, /* a thread is inside the transport's start function */
 	VDI_ETCD_CALL_RUNNING,
 	VDI_ETCD_CALL_ENDED, /* end is filled; owned by the actor */
@@ -35,7 +35,7 @@ struct vdi_etcd_call {
 	size_t			 metadata_count;
 	char			*endpoint; /* NULL: any */
 	bool			 require_leader;
-	bool			 is_internal; /* skips the gate */
+	bool			 is_internal; /* skips the preflight */
 	vd_mono			 due;	      /* VD_NEVER: no deadline */
 	uint64_t		 id;
 	vdi_etcd_finish_fn	 finish;

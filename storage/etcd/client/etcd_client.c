@@ -124,9 +124,9 @@ vd_status vdi_etcd_metadata_make(struct vd_etcd *client, bool require_leader, bo
 		metadata->items[metadata->count++] =
 			(struct vdi_rpc_metadata) { "hasleader", vd_bytes_of("true") };
 	vdi_lock_acquire(&client->lock);
-	metadata->token_generation = client->gate.token_generation;
-	if (with_token && client->gate.token)
-		metadata->token = vd_blob_ref(client->gate.token);
+	metadata->token_generation = client->preflight.token_generation;
+	if (with_token && client->preflight.token)
+		metadata->token = vd_blob_ref(client->preflight.token);
 	vdi_lock_release(&client->lock);
 	if (metadata->token)
 		metadata->items[metadata->count++] =
@@ -195,7 +195,7 @@ vd_status vd_etcd_set_endpoints(struct vd_etcd *client, const char *const *endpo
 
 		client->endpoints = copy;
 		client->endpoint_count = count;
-		client->gate.is_checked = false;
+		client->preflight.is_checked = false;
 		copy = old;
 	}
 	vdi_lock_release(&client->lock);
@@ -287,7 +287,7 @@ static void closed_gone(void *arg)
 	void *closed_arg = client->closed_arg;
 
 	(void) vdi_usage_unref(client->usage);
-	vd_blob_unref(client->gate.token);
+	vd_blob_unref(client->preflight.token);
 	vdi_lock_fini(&client->lock);
 	vdi_free(client->endpoints);
 	vdi_free(client->slots);
@@ -434,7 +434,7 @@ static vd_status copy_options(struct vd_etcd *client, const struct vd_etcd_optio
 		return client->user && client->password ? VD_OK : VD_NOMEM;
 	}
 	if (options->token && options->token[0])
-		return vd_blob_new(vd_bytes_of(options->token), &client->gate.token);
+		return vd_blob_new(vd_bytes_of(options->token), &client->preflight.token);
 	return VD_OK;
 }
 
@@ -453,7 +453,7 @@ vd_status vdi_etcd_new(const struct vd_env *env, const struct vd_etcd_options *o
 	client->transport = transport;
 	(void) snprintf(client->api_version, sizeof client->api_version, "%d.%d", VDI_ETCD_API_MAJOR,
 			VDI_ETCD_API_MINOR);
-	vdi_etcd_gate_init(&client->gate);
+	vdi_etcd_preflight_init(&client->preflight);
 	TAILQ_INIT(&client->call_inbox);
 	TAILQ_INIT(&client->stream_inbox);
 	actor_options.arg = client;
@@ -461,7 +461,7 @@ vd_status vdi_etcd_new(const struct vd_env *env, const struct vd_etcd_options *o
 	if (status == VD_OK)
 		status = vd_actor_new(env, &actor_options, &client->actor);
 	if (status != VD_OK) {
-		vd_blob_unref(client->gate.token);
+		vd_blob_unref(client->preflight.token);
 		vdi_free(client->endpoints);
 		vdi_free(client->user);
 		vdi_free(client->password);

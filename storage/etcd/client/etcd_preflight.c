@@ -1,4 +1,4 @@
-/* The gate: conditions for sending calls: a token if there is a user, and members that are new enough.
+/* The preflight: conditions for sending calls: a token if there is a user, and members that are new enough.
  *
  * clientv3 checks both in its constructor. This constructor does not wait, so the first call does, and all
  * calls that start meanwhile. On failure the waiting calls get the error, and the next call tries again.
@@ -10,9 +10,9 @@
 
 #include <rpc.pb-c.h>
 
-void vdi_etcd_gate_init(struct vdi_etcd_gate *gate)
+void vdi_etcd_preflight_init(struct vdi_etcd_preflight *preflight)
 {
-	TAILQ_INIT(&gate->waiters);
+	TAILQ_INIT(&preflight->waiters);
 }
 
 static void settle(struct vd_etcd *client, const struct vdi_etcd_end *failed)
@@ -20,8 +20,8 @@ static void settle(struct vd_etcd *client, const struct vdi_etcd_end *failed)
 	struct vdi_etcd_waiter_list waiters = TAILQ_HEAD_INITIALIZER(waiters);
 	struct vdi_etcd_waiter	   *waiter;
 
-	client->gate.phase = VDI_ETCD_GATE_IDLE;
-	TAILQ_CONCAT(&waiters, &client->gate.waiters, node);
+	client->preflight.phase = VDI_ETCD_PREFLIGHT_IDLE;
+	TAILQ_CONCAT(&waiters, &client->preflight.waiters, node);
 	while ((waiter = TAILQ_FIRST(&waiters)) != NULL) {
 		TAILQ_REMOVE(&waiters, waiter, node);
 		waiter->waits = false;
@@ -95,7 +95,7 @@ vd_status vdi_etcd_check_version(const char *version)
 static void check_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message)
 {
 	struct vd_etcd		     *client = call->client;
-	struct vdi_etcd_gate	     *gate = &client->gate;
+	struct vdi_etcd_preflight    *preflight = &client->preflight;
 	Etcdserverpb__StatusResponse *answer = NULL;
 	struct vd_etcd_error	      decode_error;
 	vd_status		      status = VD_OK;
@@ -105,29 +105,29 @@ static void check_finished(struct vdi_etcd_call *call, struct vd_etcd_error *err
 					       (ProtobufCMessage **) &answer, &decode_error);
 		error = status != VD_OK ? &decode_error : NULL;
 	}
-	if (error && !gate->has_failed) {
-		describe_failure(call, error, &gate->failed);
-		gate->has_failed = true;
-	} else if (error == NULL && !gate->has_failed) {
+	if (error && !preflight->has_failed) {
+		describe_failure(call, error, &preflight->failed);
+		preflight->has_failed = true;
+	} else if (error == NULL && !preflight->has_failed) {
 		status = vdi_etcd_check_version(answer->version);
-		gate->has_failed = status != VD_OK;
+		preflight->has_failed = status != VD_OK;
 		if (status == VD_UNSUPPORTED)
-			vdi_etcd_end_own(&gate->failed, VDI_RPC_FAILED_PRECONDITION,
+			vdi_etcd_end_own(&preflight->failed, VDI_RPC_FAILED_PRECONDITION,
 					 "etcdclient: old cluster version");
 		else if (status != VD_OK)
-			vdi_etcd_end_own(&gate->failed, VDI_RPC_FAILED_PRECONDITION,
+			vdi_etcd_end_own(&preflight->failed, VDI_RPC_FAILED_PRECONDITION,
 					 "etcdclient: the member's version is not in dotted-tri format");
 	}
 	if (answer)
 		vdi_etcd_proto_free(&answer->base);
-	if (--gate->checks_left)
+	if (--preflight->checks_left)
 		return;
-	if (!gate->has_failed) {
+	if (!preflight->has_failed) {
 		vdi_lock_acquire(&client->lock);
-		gate->is_checked = true;
+		preflight->is_checked = true;
 		vdi_lock_release(&client->lock);
 	}
-	settle(client, gate->has_failed ? &gate->failed : NULL);
+	settle(client, preflight->has_failed ? &preflight->failed : NULL);
 }
 
 /* Placeholder of a user's callback in internal calls. */
@@ -149,13 +149,13 @@ static vd_status start_internal(struct vd_etcd *client, enum vdi_etcd_method met
 static void start_checks(struct vd_etcd *client)
 {
 	Etcdserverpb__StatusRequest request = ETCDSERVERPB__STATUS_REQUEST__INIT;
-	struct vdi_etcd_gate	   *gate = &client->gate;
+	struct vdi_etcd_preflight  *preflight = &client->preflight;
 	size_t			    count;
 	vd_status		    status = VD_OK;
 
-	gate->phase = VDI_ETCD_GATE_CHECKING;
-	gate->has_failed = false;
-	gate->checks_left = 1; /* one reference for this loop */
+	preflight->phase = VDI_ETCD_PREFLIGHT_CHECKING;
+	preflight->has_failed = false;
+	preflight->checks_left = 1; /* one reference for this loop */
 	for (size_t i = 0;; i++) {
 		char *endpoint = NULL;
 
@@ -172,18 +172,19 @@ static void start_checks(struct vd_etcd *client)
 		vdi_free(endpoint);
 		if (status != VD_OK)
 			break;
-		gate->checks_left++;
+		preflight->checks_left++;
 	}
-	if (status != VD_OK && !gate->has_failed) {
-		gate->has_failed = true;
+	if (status != VD_OK && !preflight->has_failed) {
+		preflight->has_failed = true;
 		if (status == VD_CLOSED)
-			vdi_etcd_end_own(&gate->failed, VDI_RPC_CANCELED,
+			vdi_etcd_end_own(&preflight->failed, VDI_RPC_CANCELED,
 					 "grpc: the client connection is closing");
 		else
-			vdi_etcd_end_own(&gate->failed, VDI_RPC_RESOURCE_EXHAUSTED, VDI_ETCD_NO_MEMORY_TEXT);
+			vdi_etcd_end_own(&preflight->failed, VDI_RPC_RESOURCE_EXHAUSTED,
+					 VDI_ETCD_NO_MEMORY_TEXT);
 	}
-	if (--gate->checks_left == 0)
-		settle(client, &gate->failed);
+	if (--preflight->checks_left == 0)
+		settle(client, &preflight->failed);
 }
 
 /* ---- The token ---- */
@@ -193,7 +194,7 @@ static void next_phase(struct vd_etcd *client)
 	bool is_checked;
 
 	vdi_lock_acquire(&client->lock);
-	is_checked = client->gate.is_checked;
+	is_checked = client->preflight.is_checked;
 	vdi_lock_release(&client->lock);
 	if (client->reject_old_cluster && !is_checked)
 		start_checks(client);
@@ -206,10 +207,10 @@ static void set_token(struct vd_etcd *client, struct vd_blob *token)
 	struct vd_blob *old;
 
 	vdi_lock_acquire(&client->lock);
-	old = client->gate.token;
-	client->gate.token = token;
-	client->gate.token_generation++;
-	client->gate.is_token_known = true;
+	old = client->preflight.token;
+	client->preflight.token = token;
+	client->preflight.token_generation++;
+	client->preflight.is_token_known = true;
 	vdi_lock_release(&client->lock);
 	vd_blob_unref(old);
 }
@@ -268,23 +269,23 @@ static void start_authentication(struct vd_etcd *client)
 
 	request.name = client->user;
 	request.password = client->password;
-	client->gate.phase = VDI_ETCD_GATE_AUTHENTICATING;
+	client->preflight.phase = VDI_ETCD_PREFLIGHT_AUTHENTICATING;
 	status = start_internal(client, VDI_ETCD_METHOD_AUTHENTICATE, NULL, &request.base, authenticated);
 	if (status != VD_OK)
 		settle_status(client, status);
 }
 
-void vdi_etcd_gate_wait(struct vd_etcd *client, struct vdi_etcd_waiter *waiter, bool fresh)
+void vdi_etcd_preflight_wait(struct vd_etcd *client, struct vdi_etcd_waiter *waiter, bool fresh)
 {
 	bool needs_token;
 
 	VDI_CHECK(!waiter->waits);
 	waiter->waits = true;
-	TAILQ_INSERT_TAIL(&client->gate.waiters, waiter, node);
-	if (client->gate.phase != VDI_ETCD_GATE_IDLE)
+	TAILQ_INSERT_TAIL(&client->preflight.waiters, waiter, node);
+	if (client->preflight.phase != VDI_ETCD_PREFLIGHT_IDLE)
 		return;
 	vdi_lock_acquire(&client->lock);
-	needs_token = client->user && (fresh || !client->gate.is_token_known);
+	needs_token = client->user && (fresh || !client->preflight.is_token_known);
 	vdi_lock_release(&client->lock);
 	if (needs_token)
 		start_authentication(client);
@@ -292,10 +293,10 @@ void vdi_etcd_gate_wait(struct vd_etcd *client, struct vdi_etcd_waiter *waiter, 
 		next_phase(client);
 }
 
-void vdi_etcd_gate_leave(struct vd_etcd *client, struct vdi_etcd_waiter *waiter)
+void vdi_etcd_preflight_leave(struct vd_etcd *client, struct vdi_etcd_waiter *waiter)
 {
 	if (!waiter->waits)
 		return;
 	waiter->waits = false;
-	TAILQ_REMOVE(&client->gate.waiters, waiter, node);
+	TAILQ_REMOVE(&client->preflight.waiters, waiter, node);
 }

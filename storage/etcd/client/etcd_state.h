@@ -1,5 +1,5 @@
-/* The structures of an etcd client, only for its own files (etcd_client, etcd_call, etcd_gate, etcd_stream).
- * Other files use etcd_client.h, and files that make calls etcd_call.h.
+/* The structures of an etcd client, only for its own files (etcd_client, etcd_call, etcd_preflight,
+ * etcd_stream). Other files use etcd_client.h, and files that make calls etcd_call.h.
  *
  * 	  any thread: start, cancel          the transport's thread: on_done, on_message, on_ended
  * 	                      \              /
@@ -7,7 +7,7 @@
  * 	      inboxes and states, under the lock; the actor is woken
  * 	                           |
  * 	                           v
- * 	      actor: gate, decoding, repeats, users' callbacks, close
+ * 	      actor: preflight, decoding, repeats, users' callbacks, close
  */
 #ifndef VDI_ETCD_STATE_H
 #define VDI_ETCD_STATE_H
@@ -25,7 +25,7 @@ struct vdi_etcd_call;
 TAILQ_HEAD(vdi_etcd_call_list, vdi_etcd_call);
 TAILQ_HEAD(vdi_etcd_stream_list, vdi_etcd_stream);
 
-/* A call or stream that waits for the gate. Actor only. */
+/* A call or stream that waits for the preflight. Actor only. */
 struct vdi_etcd_waiter {
 	TAILQ_ENTRY(vdi_etcd_waiter) node;
 	bool waits;
@@ -42,17 +42,21 @@ struct vdi_etcd_slot {
 	uint32_t	      next_free; /* index + 1; 0: none */
 };
 
-enum vdi_etcd_gate_phase { VDI_ETCD_GATE_IDLE, VDI_ETCD_GATE_AUTHENTICATING, VDI_ETCD_GATE_CHECKING };
+enum vdi_etcd_preflight_phase {
+	VDI_ETCD_PREFLIGHT_IDLE,
+	VDI_ETCD_PREFLIGHT_AUTHENTICATING,
+	VDI_ETCD_PREFLIGHT_CHECKING
+};
 
-/* The gate: conditions for sending calls: a token if there is a user, and, if requested, members that are new
- * enough. */
-struct vdi_etcd_gate {
+/* The preflight: conditions for sending calls: a token if there is a user, and, if requested, members that
+ * are new enough. */
+struct vdi_etcd_preflight {
 	/* Actor only. */
-	enum vdi_etcd_gate_phase    phase;
-	struct vdi_etcd_waiter_list waiters;
-	size_t			    checks_left;
-	bool			    has_failed;
-	struct vdi_etcd_end	    failed;
+	enum vdi_etcd_preflight_phase phase;
+	struct vdi_etcd_waiter_list   waiters;
+	size_t			      checks_left;
+	bool			      has_failed;
+	struct vdi_etcd_end	      failed;
 
 	/* Under the client's lock. */
 	bool		is_token_known; /* token may be NULL: authentication is disabled */
@@ -77,7 +81,7 @@ struct vd_etcd {
 	size_t		       watch_buffer_bytes;
 	char		       api_version[16];
 
-	struct vdi_etcd_gate gate; /* its fields state their owner */
+	struct vdi_etcd_preflight preflight; /* its fields state their owner */
 
 	/* Actor only. */
 	struct vdi_timer_heap timers;
@@ -109,10 +113,10 @@ struct vd_etcd {
 	bool has_ended;
 };
 
-static inline bool vdi_etcd_gate_is_open_locked(const struct vd_etcd *client)
+static inline bool vdi_etcd_preflight_is_done_locked(const struct vd_etcd *client)
 {
-	return (client->user == NULL || client->gate.is_token_known) &&
-	       (!client->reject_old_cluster || client->gate.is_checked);
+	return (client->user == NULL || client->preflight.is_token_known) &&
+	       (!client->reject_old_cluster || client->preflight.is_checked);
 }
 
 /* ---- etcd_client.c ---- */
@@ -122,10 +126,10 @@ void vdi_etcd_wake_locked(struct vd_etcd *client);
 
 /* ---- etcd_preflight.c; actor only ---- */
 
-void vdi_etcd_gate_init(struct vdi_etcd_gate *gate);
+void vdi_etcd_preflight_init(struct vdi_etcd_preflight *preflight);
 /* Adds waiter and starts the missing checks; fresh: fetch a new token even if there is one. */
-void vdi_etcd_gate_wait(struct vd_etcd *client, struct vdi_etcd_waiter *waiter, bool fresh);
-void vdi_etcd_gate_leave(struct vd_etcd *client, struct vdi_etcd_waiter *waiter);
+void vdi_etcd_preflight_wait(struct vd_etcd *client, struct vdi_etcd_waiter *waiter, bool fresh);
+void vdi_etcd_preflight_leave(struct vd_etcd *client, struct vdi_etcd_waiter *waiter);
 /* Checks a member's version as clientv3's RejectOldCluster. VD_INVALID_ARGUMENT: not a version;
  * VD_UNSUPPORTED: too old. */
 VDI_MUST_USE vd_status vdi_etcd_check_version(const char *version);

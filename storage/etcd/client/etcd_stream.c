@@ -1,6 +1,6 @@
 /* Streams with the client's metadata and a valid token.
  *
- * A stream is opened on the client's actor after the gate, because a token may have to be fetched first.
+ * A stream is opened on the client's actor after the preflight, because a token may have to be fetched first.
  * Messages and requests of its owner are kept until then, and passed on in order once the transport's stream
  * exists. The transport may end a stream before its open function has returned; then the actor delivers the
  * end after the handle is stored, so that free always has a handle to free.
@@ -13,7 +13,7 @@ struct pending {
 };
 
 enum stream_state {
-	STREAM_NEW,	/* waits for the actor or the gate */
+	STREAM_NEW,	/* waits for the actor or the preflight */
 	STREAM_OPENING, /* the actor is inside the transport's open function */
 	STREAM_OPEN,
 	STREAM_ENDED, /* the owner was notified, or is about to be */
@@ -255,21 +255,21 @@ void vdi_etcd_stream_step(struct vdi_etcd_stream *stream)
 	struct vd_etcd *client = stream->client;
 	bool		is_canceled;
 	bool		is_new;
-	bool		is_open;
+	bool		is_preflight_done;
 
 	vdi_lock_acquire(&client->lock);
 	is_new = stream->state == STREAM_NEW;
 	is_canceled = stream->is_canceled;
-	is_open = vdi_etcd_gate_is_open_locked(client);
+	is_preflight_done = vdi_etcd_preflight_is_done_locked(client);
 	vdi_lock_release(&client->lock);
 	if (!is_new)
 		return;
 	if (is_canceled) {
-		vdi_etcd_gate_leave(client, &stream->waiter);
+		vdi_etcd_preflight_leave(client, &stream->waiter);
 		deliver_own_end(stream, VDI_RPC_CANCELED, "context canceled");
-	} else if (client->user || !is_open) {
+	} else if (client->user || !is_preflight_done) {
 		if (!stream->waiter.waits)
-			vdi_etcd_gate_wait(client, &stream->waiter, true);
+			vdi_etcd_preflight_wait(client, &stream->waiter, true);
 	} else {
 		open_now(stream);
 	}

@@ -252,7 +252,7 @@ static vd_status decode_range(const struct decoding *decoding, struct vd_bytes b
 		switch (field.number) {
 		case 1:
 			VDI_TRY(decode_header(decoding, field.bytes, header));
-			result->revision = header->revision;
+			result->store_revision = header->revision;
 			break;
 		case 2: VDI_TRY(append_record(decoding, field.bytes, &result->kvs, &result->kv_count)); break;
 		case 3: result->more = field.value != 0; break;
@@ -411,7 +411,7 @@ static vd_status decode_op(const struct decoding *decoding, struct vd_bytes byte
 		header = (struct vd_etcd_header) { .revision = result->revision };
 		switch (result->kind) {
 		case VD_OP_RANGE:
-			result->range.revision = result->revision;
+			result->range.store_revision = result->revision;
 			VDI_TRY(decode_range(decoding, field.bytes, &header, &result->range));
 			result->revision = header.revision;
 			break;

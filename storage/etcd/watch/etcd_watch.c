@@ -115,7 +115,7 @@ void vdi_etcd_watch_unref(struct vd_etcd_watch *watch)
 {
 	if (atomic_fetch_sub_explicit(&watch->references, 1, memory_order_acq_rel) != 1)
 		return;
-	VDI_CHECK(watch->partial == NULL && watch->doubt == NULL && watch->set == NULL);
+	VDI_CHECK(watch->partial == NULL && watch->unconfirmed == NULL && watch->set == NULL);
 	free_batches(watch->first);
 	vdi_etcd_watch_end_unref(watch->end);
 	vdi_lock_fini(&watch->lock);

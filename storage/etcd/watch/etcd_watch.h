@@ -68,7 +68,7 @@ struct vdi_etcd_watch_partial {
 
 /* Unconfirmed progress: a progress response that does not cover this watch may have been on its way when the
  * watch was created (etcd_watch_dispatch.c). */
-struct vdi_etcd_watch_doubt {
+struct vdi_etcd_watch_unconfirmed {
 	uint64_t requests; /* progress requests sent on the connection before the create */
 	vd_rev	 revision; /* the server's revision at the creation; 0: not in the response */
 };
@@ -151,7 +151,8 @@ struct vd_etcd_watch {
 	/* Lower events are dropped: before the requested start, or already delivered. */
 	vd_rev			       floor_revision;
 	struct vdi_etcd_watch_partial *partial;
-	struct vdi_etcd_watch_doubt   *doubt; /* NULL: the next progress response also covers this watch */
+	/* NULL: the next progress response also covers this watch */
+	struct vdi_etcd_watch_unconfirmed *unconfirmed;
 
 	char text[]; /* key, range_end */
 };
@@ -166,10 +167,10 @@ static inline struct vd_bytes vdi_etcd_watch_range_end(const struct vd_etcd_watc
 	return (struct vd_bytes) { watch->text + watch->key_size, watch->range_end_size };
 }
 
-static inline void vdi_etcd_watch_drop_doubt(struct vd_etcd_watch *watch)
+static inline void vdi_etcd_watch_drop_unconfirmed(struct vd_etcd_watch *watch)
 {
-	vdi_free(watch->doubt);
-	watch->doubt = NULL;
+	vdi_free(watch->unconfirmed);
+	watch->unconfirmed = NULL;
 }
 
 void vdi_etcd_watch_unref(struct vd_etcd_watch *watch);

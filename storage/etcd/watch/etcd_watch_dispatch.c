@@ -163,11 +163,11 @@ static vd_status handle_failed_create(struct vdi_etcd_watch_stream *stream, stru
 /* Clears the mark of unconfirmed progress if the watch cannot have events on their way. */
 static void note_created(struct vd_etcd_watch *watch, vd_rev revision)
 {
-	if (watch->doubt == NULL)
+	if (watch->unconfirmed == NULL)
 		return;
-	watch->doubt->revision = revision;
+	watch->unconfirmed->revision = revision;
 	if (watch->next_revision == 0 || (revision > 0 && watch->next_revision > revision))
-		vdi_etcd_watch_drop_doubt(watch);
+		vdi_etcd_watch_drop_unconfirmed(watch);
 }
 
 static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch,
@@ -292,10 +292,10 @@ static void take_progress(struct vd_etcd_watch *watch, const struct vd_etcd_head
 static bool speaks_for(const struct vdi_etcd_watch_stream *stream, const struct vd_etcd_watch *watch,
 		       const struct vd_etcd_header *header)
 {
-	const struct vdi_etcd_watch_doubt *doubt = watch->doubt;
+	const struct vdi_etcd_watch_unconfirmed *unconfirmed = watch->unconfirmed;
 
-	return doubt == NULL || stream->progress_answered > doubt->requests ||
-	       (doubt->revision > 0 && header->revision > doubt->revision);
+	return unconfirmed == NULL || stream->progress_answered > unconfirmed->requests ||
+	       (unconfirmed->revision > 0 && header->revision > unconfirmed->revision);
 }
 
 /* Watches that the response does not cover get the next one. */

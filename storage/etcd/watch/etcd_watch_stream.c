@@ -182,10 +182,10 @@ static void drop_partial(struct vd_etcd_watch *watch)
 
 void vdi_etcd_watch_stream_trust(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
-	if (watch->doubt == NULL)
+	if (watch->unconfirmed == NULL)
 		return;
-	stream->progress_answered = VDI_MAX(stream->progress_answered, watch->doubt->requests);
-	vdi_etcd_watch_drop_doubt(watch);
+	stream->progress_answered = VDI_MAX(stream->progress_answered, watch->unconfirmed->requests);
+	vdi_etcd_watch_drop_unconfirmed(watch);
 }
 
 static void unlink_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
@@ -220,7 +220,7 @@ static void discount(struct vdi_etcd_watch_stream *stream)
 static void remove_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	unlink_watch(stream, watch);
-	vdi_etcd_watch_drop_doubt(watch);
+	vdi_etcd_watch_drop_unconfirmed(watch);
 	if (!vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_ABANDONED))
 		discount(stream);
 	vdi_sm_move(&watch->sm, VDI_ETCD_WATCH_ENDED);
@@ -473,15 +473,15 @@ vd_status vdi_etcd_watch_stream_cancel_id(struct vdi_etcd_watch_stream *stream, 
 }
 
 /* Notes whether progress responses are, or may be, on their way. */
-static vd_status note_doubt(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
+static vd_status note_unconfirmed(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
-	vdi_etcd_watch_drop_doubt(watch); /* of an earlier connection */
+	vdi_etcd_watch_drop_unconfirmed(watch); /* of an earlier connection */
 	if (stream->progress_sent == stream->progress_answered)
 		return VD_OK;
-	watch->doubt = VDI_NEW(struct vdi_etcd_watch_doubt);
-	if (watch->doubt == NULL)
+	watch->unconfirmed = VDI_NEW(struct vdi_etcd_watch_unconfirmed);
+	if (watch->unconfirmed == NULL)
 		return VD_NOMEM;
-	watch->doubt->requests = stream->progress_sent;
+	watch->unconfirmed->requests = stream->progress_sent;
 	return VD_OK;
 }
 
@@ -499,7 +499,7 @@ static vd_status send_create(struct vdi_etcd_watch_stream *stream, struct vd_etc
 	};
 
 	VDI_TRY(vdi_etcd_wire_watch_create_encode(&create, &stream->set->request));
-	VDI_TRY(note_doubt(stream, watch));
+	VDI_TRY(note_unconfirmed(stream, watch));
 	VDI_TRY(send_request(stream));
 	watch->floor_revision = VDI_MAX(watch->floor_revision, watch->next_revision);
 	vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_CREATING);

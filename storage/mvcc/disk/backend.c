@@ -7,13 +7,13 @@
  */
 #include "backend.h"
 
+#include "backend_tuning.h"
 #include "checkpointer.h"
 #include "env.h"
 #include "journal.h"
 #include "load.h"
-#include "backend_tuning.h"
 
-struct vdi_persist {
+struct vdi_backend {
 	/* Fixed at open. */
 	const struct vd_env *env;
 	struct vdi_dir	    *dir;
@@ -28,7 +28,7 @@ struct vdi_persist {
 	void *done_arg;
 };
 
-/* Exists from vdi_persist_mark to vdi_persist_unmark. */
+/* Exists from vdi_backend_mark to vdi_backend_unmark. */
 #define MARK_FILE "unfinished"
 
 #define CHECKPOINT_BYTES ((int64_t) 4 << 20)
@@ -40,7 +40,7 @@ static vd_status bury_record(void *arg, const struct vdi_record *record)
 }
 
 /* Notes which records compaction has yet to remove. */
-static vd_status bury_all(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint,
+static vd_status bury_all(struct vdi_backend *backend, struct vdi_checkpoint *checkpoint,
 			  struct vdi_load *load, struct vd_error *reterr)
 {
 	vd_rev from = checkpoint ? vdi_checkpoint_meta(checkpoint)->compact_next : 0;
@@ -49,7 +49,7 @@ static vd_status bury_all(struct vdi_persist *persist, struct vdi_checkpoint *ch
 		return VD_OK;
 	if (checkpoint && from <= load->compacted)
 		VDI_TRY(vdi_checkpoint_walk(checkpoint, from, load->compacted, bury_record, load, reterr));
-	return vdi_journal_replay(persist->journal, vdi_load_bury, load, reterr);
+	return vdi_journal_replay(backend->journal, vdi_load_bury, load, reterr);
 }
 
 static vd_status deliver_content(struct vdi_checkpoint_content *content, struct vdi_load *load)
@@ -73,42 +73,42 @@ static vd_status deliver_content(struct vdi_checkpoint_content *content, struct 
 	return status;
 }
 
-static vd_status load_all(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint,
+static vd_status load_all(struct vdi_backend *backend, struct vdi_checkpoint *checkpoint,
 			  struct vdi_checkpoint_content *content, struct vdi_load *load,
 			  struct vd_error *reterr)
 {
 	vd_status status;
 
-	VDI_TRY(bury_all(persist, checkpoint, load, reterr));
-	load->revision = VDI_MAX(load->revision, vdi_journal_revision(persist->journal));
+	VDI_TRY(bury_all(backend, checkpoint, load, reterr));
+	load->revision = vdi_journal_revision(backend->journal);
 	status = vdi_load_begin(load);
 	if (status == VD_OK && checkpoint)
 		status = deliver_content(content, load);
 	if (status == VD_OK)
-		VDI_TRY(vdi_journal_replay(persist->journal, vdi_load_deliver, load, reterr));
+		VDI_TRY(vdi_journal_replay(backend->journal, vdi_load_deliver, load, reterr));
 	if (status == VD_OK)
 		status = vdi_load_end(load);
 	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 }
 
-static struct vdi_persist *persist_free(struct vdi_persist *persist)
+static struct vdi_backend *backend_free(struct vdi_backend *backend)
 {
-	vdi_journal_close(persist->journal);
-	vdi_dir_close(persist->dir);
-	vdi_free(persist);
+	vdi_journal_close(backend->journal);
+	vdi_dir_close(backend->dir);
+	vdi_free(backend);
 	return NULL;
 }
 
 /* The journal after the checkpoint (NULL: there is none), verified and handed to the sink; then writable. */
-static vd_status open_journal(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint,
+static vd_status open_journal(struct vdi_backend *backend, struct vdi_checkpoint *checkpoint,
 			      struct vdi_checkpoint_content *content, const struct vd_mvcc_options *options,
-			      const struct vdi_persist_tuning *tuning, struct vdi_load *load,
+			      const struct vdi_backend_tuning *tuning, struct vdi_load *load,
 			      struct vd_error *reterr)
 {
 	const struct vdi_checkpoint_meta *meta = checkpoint ? vdi_checkpoint_meta(checkpoint) : NULL;
 	struct vdi_journal_options	  journal_options = {
-		       .dir = persist->dir,
-		       .seed = vd_env_random(persist->env),
+		       .dir = backend->dir,
+		       .seed = vd_env_random(backend->env),
 		       .segment_size = tuning->segment_size,
 		       .covered = meta ? meta->covered : 0,
 		       .store_id = meta ? meta->store_id : NULL,
@@ -117,37 +117,36 @@ static vd_status open_journal(struct vdi_persist *persist, struct vdi_checkpoint
 
 	if (meta) {
 		load->compacted = meta->compacted;
-		load->revision = meta->revision;
 		load->record_count = meta->record_count;
 	}
-	VDI_TRY(vdi_journal_open(&journal_options, vdi_load_survey, load, &persist->journal, reterr));
-	if (meta && vdi_journal_is_new(persist->journal))
+	VDI_TRY(vdi_journal_open(&journal_options, vdi_load_survey, load, &backend->journal, reterr));
+	if (meta && vdi_journal_is_new(backend->journal))
 		return vd_error_set(reterr, VD_CORRUPT,
 				    "%s: there is a checkpoint, but the journal is missing",
 				    options->data_dir);
-	VDI_TRY(load_all(persist, checkpoint, content, load, reterr));
-	vdi_journal_room_set_scale(vdi_journal_room(persist->journal),
-				   vdi_journal_bytes(persist->journal) -
-					   vdi_journal_covered_bytes(persist->journal) +
+	VDI_TRY(load_all(backend, checkpoint, content, load, reterr));
+	vdi_journal_room_set_scale(vdi_journal_room(backend->journal),
+				   vdi_journal_bytes(backend->journal) -
+					   vdi_journal_covered_bytes(backend->journal) +
 					   (checkpoint ? vdi_checkpoint_size_bytes(checkpoint) : 0));
-	return vdi_journal_start(persist->journal, reterr);
+	return vdi_journal_start(backend->journal, reterr);
 }
 
 /* The first one of a store. A store that has content opens without it if the disk is full; the checkpointer
  * tries again. */
-static vd_status create_checkpoint(struct vdi_persist *persist, bool no_sync,
+static vd_status create_checkpoint(struct vdi_backend *backend, bool no_sync,
 				   struct vdi_checkpoint **ret_checkpoint, struct vd_error *reterr)
 {
 	vd_status status = vdi_checkpoint_create(
-		persist->dir, no_sync, vdi_journal_store_id(persist->journal), ret_checkpoint, reterr);
+		backend->dir, no_sync, vdi_journal_store_id(backend->journal), ret_checkpoint, reterr);
 
-	return status == VD_NO_SPACE && !vdi_journal_is_new(persist->journal) ? VD_OK : status;
+	return status == VD_NO_SPACE && !vdi_journal_is_new(backend->journal) ? VD_OK : status;
 }
 
-static vd_status check_mark(struct vdi_persist *persist, const char *path, struct vd_error *reterr)
+static vd_status check_mark(struct vdi_backend *backend, const char *path, struct vd_error *reterr)
 {
 	struct vdi_file *file;
-	vd_status	 status = vdi_file_open(persist->dir, MARK_FILE, VDI_FILE_READ, &file, reterr);
+	vd_status	 status = vdi_file_open(backend->dir, MARK_FILE, VDI_FILE_READ, &file, reterr);
 
 	if (status == VD_NOT_FOUND)
 		return VD_OK;
@@ -160,46 +159,46 @@ static vd_status check_mark(struct vdi_persist *persist, const char *path, struc
 		path);
 }
 
-vd_status vdi_persist_mark(struct vdi_persist *persist, struct vd_error *reterr)
+vd_status vdi_backend_mark(struct vdi_backend *backend, struct vd_error *reterr)
 {
 	struct vdi_file *file;
 
-	VDI_TRY(vdi_file_open(persist->dir, MARK_FILE, VDI_FILE_CREATE, &file, reterr));
+	VDI_TRY(vdi_file_open(backend->dir, MARK_FILE, VDI_FILE_CREATE, &file, reterr));
 	vdi_file_close(file);
-	return vdi_dir_sync(persist->dir, reterr);
+	return vdi_dir_sync(backend->dir, reterr);
 }
 
-vd_status vdi_persist_unmark(struct vdi_persist *persist, struct vd_error *reterr)
+vd_status vdi_backend_unmark(struct vdi_backend *backend, struct vd_error *reterr)
 {
-	VDI_TRY(vdi_dir_unlink(persist->dir, MARK_FILE, reterr));
-	return vdi_dir_sync(persist->dir, reterr);
+	VDI_TRY(vdi_dir_unlink(backend->dir, MARK_FILE, reterr));
+	return vdi_dir_sync(backend->dir, reterr);
 }
 
-static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_options *options,
-			    const struct vdi_persist_tuning *tuning, struct vdi_load *load,
+static vd_status open_parts(struct vdi_backend *backend, const struct vd_mvcc_options *options,
+			    const struct vdi_backend_tuning *tuning, struct vdi_load *load,
 			    struct vd_error *reterr)
 {
-	struct vdi_checkpoint_content content = { .env = persist->env };
+	struct vdi_checkpoint_content content = { .env = backend->env };
 	struct vdi_checkpoint	     *checkpoint = NULL;
 	vd_status		      status = VD_NOT_FOUND;
-	bool is_journal_only = tuning->is_journal_only || vdi_env_disk(persist->env) != vdi_disk_os();
+	bool is_journal_only = tuning->is_journal_only || vdi_env_disk(backend->env) != vdi_disk_os();
 
-	VDI_TRY(vdi_dir_open(vdi_env_disk(persist->env), options->data_dir, &persist->dir, reterr));
-	vdi_dir_warn(persist->dir, persist->env);
-	VDI_TRY(check_mark(persist, options->data_dir, reterr));
-	content.part_count = tuning->part_count ? tuning->part_count : vdi_parallel_width(persist->env);
+	VDI_TRY(vdi_dir_open(vdi_env_disk(backend->env), options->data_dir, &backend->dir, reterr));
+	vdi_dir_warn(backend->dir, backend->env);
+	VDI_TRY(check_mark(backend, options->data_dir, reterr));
+	content.part_count = tuning->part_count ? tuning->part_count : vdi_parallel_width(backend->env);
 	if (!is_journal_only)
-		status = vdi_checkpoint_open(persist->dir, options->no_sync, &content, &checkpoint, reterr);
+		status = vdi_checkpoint_open(backend->dir, options->no_sync, &content, &checkpoint, reterr);
 	if (status == VD_OK || status == VD_NOT_FOUND)
-		status = open_journal(persist, checkpoint, &content, options, tuning, load, reterr);
+		status = open_journal(backend, checkpoint, &content, options, tuning, load, reterr);
 	vdi_checkpoint_content_fini(&content);
 	if (status == VD_OK && !is_journal_only && checkpoint == NULL)
-		status = create_checkpoint(persist, options->no_sync, &checkpoint, reterr);
+		status = create_checkpoint(backend, options->no_sync, &checkpoint, reterr);
 	if (status == VD_OK && !is_journal_only) {
 		struct vdi_checkpointer_options checkpointer_options = {
-			.env = persist->env,
-			.dir = persist->dir,
-			.journal = persist->journal,
+			.env = backend->env,
+			.dir = backend->dir,
+			.journal = backend->journal,
 			.checkpoint = checkpoint,
 			.bytes = tuning->checkpoint_bytes ? tuning->checkpoint_bytes : CHECKPOINT_BYTES,
 			.interval = tuning->checkpoint_interval.ns ? tuning->checkpoint_interval :
@@ -207,42 +206,42 @@ static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_op
 			.no_sync = options->no_sync,
 		};
 
-		status = vdi_checkpointer_new(&checkpointer_options, &persist->checkpointer, reterr);
+		status = vdi_checkpointer_new(&checkpointer_options, &backend->checkpointer, reterr);
 	}
 	if (status != VD_OK)
 		vdi_checkpoint_close(checkpoint);
 	return status;
 }
 
-vd_status vdi_persist_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options,
-				 const struct vdi_persist_tuning *tuning, const struct vdi_persist_sink *sink,
-				 struct vdi_persist **ret_persist, struct vd_error *reterr)
+vd_status vdi_backend_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options,
+				 const struct vdi_backend_tuning *tuning, const struct vdi_backend_sink *sink,
+				 struct vdi_backend **ret_backend, struct vd_error *reterr)
 {
-	static const struct vdi_persist_tuning defaults;
-	struct vdi_persist		      *persist = VDI_NEW(struct vdi_persist);
+	static const struct vdi_backend_tuning defaults;
+	struct vdi_backend		      *backend = VDI_NEW(struct vdi_backend);
 	struct vdi_load			       load;
 	vd_status			       status;
 
-	if (persist == NULL)
+	if (backend == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	persist->env = env;
-	persist->quota_bytes = options->quota_bytes;
+	backend->env = env;
+	backend->quota_bytes = options->quota_bytes;
 	vdi_load_init(&load, sink);
-	status = open_parts(persist, options, tuning ? tuning : &defaults, &load, reterr);
+	status = open_parts(backend, options, tuning ? tuning : &defaults, &load, reterr);
 	vdi_load_fini(&load);
 	if (status != VD_OK) {
-		persist_free(persist);
+		backend_free(backend);
 		return status;
 	}
-	*ret_persist = persist;
+	*ret_backend = backend;
 	return VD_OK;
 }
 
-vd_status vdi_persist_open(const struct vd_env *env, const struct vd_mvcc_options *options,
-			   const struct vdi_persist_sink *sink, struct vdi_persist **ret_persist,
+vd_status vdi_backend_open(const struct vd_env *env, const struct vd_mvcc_options *options,
+			   const struct vdi_backend_sink *sink, struct vdi_backend **ret_backend,
 			   struct vd_error *reterr)
 {
-	return vdi_persist_open_tuned(env, options, NULL, sink, ret_persist, reterr);
+	return vdi_backend_open_tuned(env, options, NULL, sink, ret_backend, reterr);
 }
 
 /* Deleting, revoking and compacting must work on a full store: they are the way out. */
@@ -257,37 +256,37 @@ static bool is_freeing(const struct vdi_commit *commit)
 	return true;
 }
 
-static vd_status check_quota(struct vdi_persist *persist, size_t size, struct vd_error *reterr)
+static vd_status check_quota(struct vdi_backend *backend, size_t size, struct vd_error *reterr)
 {
-	int64_t used = vdi_persist_size_bytes(persist);
+	int64_t used = vdi_backend_size_bytes(backend);
 
-	if (persist->quota_bytes <= 0 || used + (int64_t) size <= persist->quota_bytes)
+	if (backend->quota_bytes <= 0 || used + (int64_t) size <= backend->quota_bytes)
 		return VD_OK;
 	return vd_error_set(reterr, VD_NO_SPACE,
 			    "the quota is used up: %s has %lld of %lld bytes; deletes and compaction go on",
-			    persist->dir->path, (long long) used, (long long) persist->quota_bytes);
+			    backend->dir->path, (long long) used, (long long) backend->quota_bytes);
 }
 
 /* Room for the commit in the checkpoint first: the journal's next file may be small. */
-static vd_status append(struct vdi_persist *persist, const struct vdi_commit *commit, size_t size, bool frees,
+static vd_status append(struct vdi_backend *backend, const struct vdi_commit *commit, size_t size, bool frees,
 			struct vd_error *reterr)
 {
 	vd_status	     status = VD_OK;
 	enum vdi_journal_use use = frees		 ? VDI_JOURNAL_FREES :
-				   persist->checkpointer ? VDI_JOURNAL_BORROWS :
+				   backend->checkpointer ? VDI_JOURNAL_BORROWS :
 							   VDI_JOURNAL_NO_RESERVE;
 	bool is_compaction = commit->compact > 0 && commit->change_count == 0 && commit->lease_count == 0;
 
-	if (persist->checkpointer && !is_compaction)
+	if (backend->checkpointer && !is_compaction)
 		do
-			status = vdi_checkpointer_make_room(persist->checkpointer, size, commit->change_count,
+			status = vdi_checkpointer_make_room(backend->checkpointer, size, commit->change_count,
 							    frees, reterr);
 		while (status == VD_NO_SPACE &&
-		       vdi_journal_room_drop_spare(vdi_journal_room(persist->journal)));
-	return status == VD_OK ? vdi_journal_append(persist->journal, commit, use, reterr) : status;
+		       vdi_journal_room_drop_spare(vdi_journal_room(backend->journal)));
+	return status == VD_OK ? vdi_journal_append(backend->journal, commit, use, reterr) : status;
 }
 
-vd_status vdi_persist_append(struct vdi_persist *persist, const struct vdi_commit *commit,
+vd_status vdi_backend_append(struct vdi_backend *backend, const struct vdi_commit *commit,
 			     struct vd_error *reterr)
 {
 	size_t		size = vdi_segment_record_size(vdi_commit_size(commit));
@@ -295,13 +294,13 @@ vd_status vdi_persist_append(struct vdi_persist *persist, const struct vdi_commi
 	struct vd_error why = { 0 };
 	vd_status	status;
 
-	if (!frees && check_quota(persist, size, reterr) != VD_OK) {
-		persist->is_over_quota = true;
+	if (!frees && check_quota(backend, size, reterr) != VD_OK) {
+		backend->is_over_quota = true;
 		return VD_NO_SPACE;
 	}
-	status = append(persist, commit, size, frees, &why);
+	status = append(backend, commit, size, frees, &why);
 	if (status == VD_NO_SPACE) {
-		persist->is_over_quota = false;
+		backend->is_over_quota = false;
 		return vd_error_set(reterr, VD_NO_SPACE, "the disk is full: %s%s", why.message,
 				    frees ? "; the reserve for deletes is used up as well" :
 					    "; deletes and compaction go on");
@@ -311,66 +310,66 @@ vd_status vdi_persist_append(struct vdi_persist *persist, const struct vdi_commi
 	return status;
 }
 
-bool vdi_persist_is_over_quota(const struct vdi_persist *persist)
+bool vdi_backend_is_over_quota(const struct vdi_backend *backend)
 {
-	return persist->is_over_quota;
+	return backend->is_over_quota;
 }
 
-bool vdi_persist_may_make_room(const struct vdi_persist *persist)
+bool vdi_backend_may_make_room(const struct vdi_backend *backend)
 {
-	return persist->checkpointer && vdi_checkpointer_may_make_room(persist->checkpointer);
+	return backend->checkpointer && vdi_checkpointer_may_make_room(backend->checkpointer);
 }
 
-int64_t vdi_persist_reserve_bytes(const struct vdi_persist *persist)
+int64_t vdi_backend_reserve_bytes(const struct vdi_backend *backend)
 {
-	return atomic_load(&vdi_journal_room(persist->journal)->reserve_size) +
-	       (persist->checkpointer ? vdi_checkpointer_reserve_bytes(persist->checkpointer) : 0);
+	return atomic_load(&vdi_journal_room(backend->journal)->reserve_size) +
+	       (backend->checkpointer ? vdi_checkpointer_reserve_bytes(backend->checkpointer) : 0);
 }
 
-vd_status vdi_persist_sync(struct vdi_persist *persist, struct vd_error *reterr)
+vd_status vdi_backend_sync(struct vdi_backend *backend, struct vd_error *reterr)
 {
-	VDI_TRY(vdi_journal_sync(persist->journal, reterr));
-	vdi_journal_room_set_scale(vdi_journal_room(persist->journal), vdi_persist_size_bytes(persist));
-	if (persist->checkpointer)
-		vdi_checkpointer_notify(persist->checkpointer);
+	VDI_TRY(vdi_journal_sync(backend->journal, reterr));
+	vdi_journal_room_set_scale(vdi_journal_room(backend->journal), vdi_backend_size_bytes(backend));
+	if (backend->checkpointer)
+		vdi_checkpointer_notify(backend->checkpointer);
 	return VD_OK;
 }
 
-void vdi_persist_discard(struct vdi_persist *persist)
+void vdi_backend_discard(struct vdi_backend *backend)
 {
-	vdi_journal_discard(persist->journal);
+	vdi_journal_discard(backend->journal);
 }
 
-int64_t vdi_persist_size_bytes(const struct vdi_persist *persist)
+int64_t vdi_backend_size_bytes(const struct vdi_backend *backend)
 {
-	int64_t bytes = vdi_journal_bytes(persist->journal);
+	int64_t bytes = vdi_journal_bytes(backend->journal);
 
-	if (persist->checkpointer)
-		bytes += vdi_checkpointer_size_bytes(persist->checkpointer) -
-			 vdi_checkpointer_covered_bytes(persist->checkpointer);
+	if (backend->checkpointer)
+		bytes += vdi_checkpointer_size_bytes(backend->checkpointer) -
+			 vdi_checkpointer_covered_bytes(backend->checkpointer);
 	return bytes;
 }
 
-uint64_t vdi_persist_checkpointed(const struct vdi_persist *persist)
+uint64_t vdi_backend_checkpointed(const struct vdi_backend *backend)
 {
-	return vdi_checkpointer_covered(persist->checkpointer);
+	return vdi_checkpointer_covered(backend->checkpointer);
 }
 
 static void finish_close(void *arg)
 {
-	struct vdi_persist *persist = arg;
-	void (*done)(void *done_arg) = persist->done;
-	void *done_arg = persist->done_arg;
+	struct vdi_backend *backend = arg;
+	void (*done)(void *done_arg) = backend->done;
+	void *done_arg = backend->done_arg;
 
-	persist_free(persist);
+	backend_free(backend);
 	if (done)
 		done(done_arg);
 }
 
-void vdi_persist_close(struct vdi_persist *persist, void (*done)(void *arg), void *arg)
+void vdi_backend_close(struct vdi_backend *backend, void (*done)(void *arg), void *arg)
 {
-	persist->done = done;
-	persist->done_arg = arg;
-	vdi_journal_finish(persist->journal);
-	vdi_checkpointer_close(persist->checkpointer, finish_close, persist);
+	backend->done = done;
+	backend->done_arg = arg;
+	vdi_journal_finish(backend->journal);
+	vdi_checkpointer_close(backend->checkpointer, finish_close, backend);
 }

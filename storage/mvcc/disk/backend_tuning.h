@@ -1,11 +1,11 @@
-/* What tests and benchmarks may turn; vdi_persist_open uses the defaults. */
-#ifndef VDI_PERSIST_TUNING_H
-#define VDI_PERSIST_TUNING_H
+/* What tests and benchmarks may turn; vdi_backend_open uses the defaults. */
+#ifndef VDI_BACKEND_TUNING_H
+#define VDI_BACKEND_TUNING_H
 
-#include "disk.h"
 #include "backend.h"
+#include "disk.h"
 
-struct vdi_persist_tuning {
+struct vdi_backend_tuning {
 	/* no checkpoint: the journal only grows. Always so when the env's disk is not the real one: LMDB
 	 * knows no other */
 	bool	 is_journal_only;
@@ -15,12 +15,12 @@ struct vdi_persist_tuning {
 	unsigned part_count; /* in which the checkpoint is read; 0: as many as there are processors */
 };
 
-/* As vdi_persist_open. tuning may be NULL. */
-VDI_MUST_USE vd_status vdi_persist_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options,
-					      const struct vdi_persist_tuning *tuning,
-					      const struct vdi_persist_sink   *sink,
-					      struct vdi_persist **ret_persist, struct vd_error *reterr);
+/* As vdi_backend_open. tuning may be NULL. */
+VDI_MUST_USE vd_status vdi_backend_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options,
+					      const struct vdi_backend_tuning *tuning,
+					      const struct vdi_backend_sink   *sink,
+					      struct vdi_backend **ret_backend, struct vd_error *reterr);
 /* Number of journal records that the checkpoint holds. Any thread. Not for a journal only. */
-uint64_t vdi_persist_checkpointed(const struct vdi_persist *persist);
+uint64_t vdi_backend_checkpointed(const struct vdi_backend *backend);
 
 #endif

@@ -11,13 +11,6 @@
  *   moved, missing or stale shows;
  * - a start takes the records from that walk, not from LMDB: they are read once, by all processors, and no
  *   page of them stays mapped.
- *
- * Compaction needs no map of keys: each record names the one it supersedes. With everything before
- * compact_next done, the dead at or before C are the predecessors of the records in [compact_next, C], and
- * the tombstones there that are older than C. The walk stops with compact_next = C, because a tombstone at C
- * itself is dropped only by the next compaction. So compact_next = C does not say whether C itself has been
- * walked: only is_swept says so, and an open walks C again. A step may end inside a revision (compact_sub);
- * an open begins that revision again.
  */
 #include <errno.h>
 #include <lmdb.h>
@@ -26,41 +19,16 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "checkpoint.h"
+#include "checkpoint_state.h"
 #include "checkpoint_verify.h"
-#include "free_pages.h"
 
-#define KEY_SIZE 12
-#define MAP_MIN ((int64_t) 1 << 20)
-#define MAP_STEP ((int64_t) 64 << 10)
-#define MAP_GROWTH_MAX ((int64_t) 64 << 20)
 #define TABLE_RECORDS "records"
 #define TABLE_LEASES "leases"
 
-struct vdi_checkpoint {
-	/* Fixed. */
-	struct vdi_dir *dir;
-	const char     *name; /* of the file */
-	MDB_env	       *env;
-	MDB_dbi		records;
-	MDB_dbi		leases;
-	MDB_dbi		meta_dbi;
-
-	struct vdi_checkpoint_meta meta;     /* on disk */
-	struct vdi_checkpoint_meta next;     /* of the group under way */
-	MDB_txn			  *txn;	     /* the group under way */
-	bool			   is_swept; /* no record is left that meta.compacted makes dead */
-	uint32_t compact_sub; /* compaction continues at this record of revision meta.compact_next */
-	int64_t	 map_size;
-	int64_t	 size_bytes;
-	uint8_t *scratch;
-	size_t	 scratch_capacity;
-};
-
 /* ---- Small things ---- */
 
-static vd_status lmdb_fail(const struct vdi_checkpoint *checkpoint, int error, const char *verb,
-			   struct vd_error *reterr)
+vd_status vdi_checkpoint_lmdb_fail(const struct vdi_checkpoint *checkpoint, int error, const char *verb,
+				   struct vd_error *reterr)
 {
 	vd_status status = VD_IO;
 
@@ -87,7 +55,7 @@ static vd_status damaged(const struct vdi_checkpoint *checkpoint, vd_rev revisio
 			    checkpoint->dir->path, VDI_CHECKPOINT_NAME, (long long) revision, what);
 }
 
-static void encode_key(vd_rev revision, uint32_t sub, uint8_t ret_key[KEY_SIZE])
+void vdi_checkpoint_encode_key(vd_rev revision, uint32_t sub, uint8_t ret_key[VDI_CHECKPOINT_KEY_SIZE])
 {
 	uint64_t big_revision = __builtin_bswap64((uint64_t) revision);
 	uint32_t big_sub = __builtin_bswap32(sub);
@@ -112,7 +80,7 @@ static uint32_t key_sub(const void *key)
 	return __builtin_bswap32(big);
 }
 
-static uint64_t place_checksum(const void *body, size_t size, vd_rev revision, uint32_t sub)
+uint64_t vdi_checkpoint_checksum(const void *body, size_t size, vd_rev revision, uint32_t sub)
 {
 	return XXH3_64bits_withSeed(body, size, ((uint64_t) revision << 20) ^ sub);
 }
@@ -125,7 +93,7 @@ static bool verified(struct vd_bytes value, vd_rev revision, uint32_t sub, struc
 		return false;
 	memcpy(ret_checksum, value.data, 8);
 	*ret_body = (struct vd_bytes) { (const uint8_t *) value.data + 8, value.size - 8 };
-	return place_checksum(ret_body->data, ret_body->size, revision, sub) == *ret_checksum;
+	return vdi_checkpoint_checksum(ret_body->data, ret_body->size, revision, sub) == *ret_checksum;
 }
 
 /* ---- Opening ---- */
@@ -150,7 +118,7 @@ static vd_status open_env(struct vdi_checkpoint *checkpoint, const char *name, b
 	if (error == 0)
 		error = mdb_env_open(checkpoint->env, path, flags, 0600);
 	vdi_free(path);
-	return error ? lmdb_fail(checkpoint, error, "open", reterr) : VD_OK;
+	return error ? vdi_checkpoint_lmdb_fail(checkpoint, error, "open", reterr) : VD_OK;
 }
 
 static vd_status open_tables(struct vdi_checkpoint *checkpoint, unsigned flags, struct vd_error *reterr)
@@ -159,7 +127,7 @@ static vd_status open_tables(struct vdi_checkpoint *checkpoint, unsigned flags, 
 	int	 error = mdb_txn_begin(checkpoint->env, NULL, flags ? 0 : MDB_RDONLY, &txn);
 
 	if (error)
-		return lmdb_fail(checkpoint, error, "read", reterr);
+		return vdi_checkpoint_lmdb_fail(checkpoint, error, "read", reterr);
 	error = mdb_dbi_open(txn, TABLE_RECORDS, flags, &checkpoint->records);
 	if (error == 0)
 		error = mdb_dbi_open(txn, TABLE_LEASES, flags, &checkpoint->leases);
@@ -169,10 +137,10 @@ static vd_status open_tables(struct vdi_checkpoint *checkpoint, unsigned flags, 
 		error = mdb_txn_commit(txn);
 	else
 		mdb_txn_abort(txn);
-	return error ? lmdb_fail(checkpoint, error, "read", reterr) : VD_OK;
+	return error ? vdi_checkpoint_lmdb_fail(checkpoint, error, "read", reterr) : VD_OK;
 }
 
-static void measure(struct vdi_checkpoint *checkpoint, MDB_txn *txn)
+void vdi_checkpoint_measure(struct vdi_checkpoint *checkpoint, MDB_txn *txn)
 {
 	MDB_dbi	 tables[] = { checkpoint->records, checkpoint->leases, checkpoint->meta_dbi };
 	MDB_stat stat;
@@ -196,10 +164,10 @@ static vd_status read_meta(struct vdi_checkpoint *checkpoint, struct vd_error *r
 	int	  error = mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn);
 
 	if (error)
-		return lmdb_fail(checkpoint, error, "read", reterr);
+		return vdi_checkpoint_lmdb_fail(checkpoint, error, "read", reterr);
 	error = mdb_get(txn, checkpoint->meta_dbi, &key, &value);
 	if (error) {
-		status = lmdb_fail(checkpoint, error, "read", reterr);
+		status = vdi_checkpoint_lmdb_fail(checkpoint, error, "read", reterr);
 	} else if (value.mv_size < 16 || (memcpy(&checksum, (uint8_t *) value.mv_data + value.mv_size - 8, 8),
 					  XXH3_64bits(value.mv_data, value.mv_size - 8) != checksum)) {
 		status = damaged(checkpoint, 0, "the checksum of its meta entry is wrong", reterr);
@@ -215,7 +183,7 @@ static vd_status read_meta(struct vdi_checkpoint *checkpoint, struct vd_error *r
 		else
 			memcpy(&checkpoint->meta, value.mv_data, sizeof checkpoint->meta);
 	}
-	measure(checkpoint, txn);
+	vdi_checkpoint_measure(checkpoint, txn);
 	mdb_txn_abort(txn);
 	return status;
 }
@@ -223,7 +191,7 @@ static vd_status read_meta(struct vdi_checkpoint *checkpoint, struct vd_error *r
 /* Walks over many records leave the file in the map, which would count as memory of ours; the kernel's cache
  * has it, and nothing reads it again soon. LMDB does not say where its map is; but a page begins with its
  * number (checkpoint_verify.c), and a reader is given values where they lie. */
-static void forget_pages(const struct vdi_checkpoint *checkpoint)
+void vdi_checkpoint_forget_pages(const struct vdi_checkpoint *checkpoint)
 {
 	MDB_val	    key = { 4, (void *) "meta" };
 	MDB_val	    value;
@@ -252,7 +220,7 @@ static vd_status read_record(struct vdi_checkpoint *checkpoint, struct vd_bytes 
 	struct vd_bytes body;
 	vd_rev		revision;
 
-	if (key.size != KEY_SIZE)
+	if (key.size != VDI_CHECKPOINT_KEY_SIZE)
 		return damaged(checkpoint, 0, "a key of the wrong size", reterr);
 	revision = key_revision(key.data);
 	if (!verified(value, revision, key_sub(key.data), &body, ret_checksum))
@@ -410,24 +378,12 @@ struct vdi_checkpoint *vdi_checkpoint_close(struct vdi_checkpoint *checkpoint)
 	return NULL;
 }
 
-static vd_status reserve(struct vdi_dir *dir, const char *name, int64_t size, struct vd_error *reterr)
-{
-	struct vdi_file *file;
-	vd_status	 status;
-
-	VDI_TRY(vdi_file_open(dir, name, VDI_FILE_WRITE, &file, reterr));
-	status = vdi_file_allocate(file, size, reterr);
-	if (status == VD_OK)
-		status = vdi_file_sync(file, reterr);
-	vdi_file_close(file);
-	return status;
-}
-
 static vd_status fill_new_file(struct vdi_checkpoint *checkpoint, const uint8_t *store_id,
 			       struct vd_error *reterr)
 {
 	VDI_TRY(open_env(checkpoint, VDI_CHECKPOINT_TEMPORARY, false, reterr));
-	VDI_TRY(reserve(checkpoint->dir, VDI_CHECKPOINT_TEMPORARY, checkpoint->map_size, reterr));
+	VDI_TRY(vdi_checkpoint_allocate(checkpoint->dir, VDI_CHECKPOINT_TEMPORARY, checkpoint->map_size,
+					reterr));
 	VDI_TRY(open_tables(checkpoint, MDB_CREATE, reterr));
 	checkpoint->meta = (struct vdi_checkpoint_meta) { .format = VDI_CHECKPOINT_FORMAT, .compacted = -1 };
 	memcpy(checkpoint->meta.store_id, store_id, VDI_STORE_ID_SIZE);
@@ -444,7 +400,7 @@ vd_status vdi_checkpoint_create(struct vdi_dir *dir, bool no_sync, const uint8_t
 	if (checkpoint == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	checkpoint->dir = dir;
-	checkpoint->map_size = MAP_MIN;
+	checkpoint->map_size = VDI_CHECKPOINT_MAP_MIN;
 	if (status == VD_OK || status == VD_NOT_FOUND)
 		status = fill_new_file(checkpoint, store_id, reterr);
 	vdi_checkpoint_close(checkpoint);
@@ -472,8 +428,8 @@ int64_t vdi_checkpoint_size_bytes(const struct vdi_checkpoint *checkpoint)
 static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, vd_rev from, uint32_t from_sub,
 			      vd_rev to, vdi_checkpoint_each_fn each, void *arg, struct vd_error *reterr)
 {
-	uint8_t		  first[KEY_SIZE];
-	MDB_val		  key = { KEY_SIZE, first };
+	uint8_t		  first[VDI_CHECKPOINT_KEY_SIZE];
+	MDB_val		  key = { VDI_CHECKPOINT_KEY_SIZE, first };
 	MDB_val		  value;
 	MDB_cursor	 *cursor;
 	struct vdi_record record;
@@ -482,8 +438,8 @@ static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, v
 	int		  error = mdb_cursor_open(txn, checkpoint->records, &cursor);
 
 	if (error)
-		return lmdb_fail(checkpoint, error, "read", reterr);
-	encode_key(VDI_MAX(from, 0), from_sub, first);
+		return vdi_checkpoint_lmdb_fail(checkpoint, error, "read", reterr);
+	vdi_checkpoint_encode_key(VDI_MAX(from, 0), from_sub, first);
 	for (error = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); error == 0 && status == VD_OK;
 	     error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
 		status = read_record(checkpoint, (struct vd_bytes) { key.mv_data, key.mv_size },
@@ -497,383 +453,27 @@ static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, v
 	}
 	mdb_cursor_close(cursor);
 	if (status == VD_OK && error != 0 && error != MDB_NOTFOUND)
-		status = lmdb_fail(checkpoint, error, "read", reterr);
+		status = vdi_checkpoint_lmdb_fail(checkpoint, error, "read", reterr);
 	return status;
 }
 
-static vd_status walk_from(struct vdi_checkpoint *checkpoint, vd_rev from, uint32_t from_sub, vd_rev to,
-			   vdi_checkpoint_each_fn each, void *arg, struct vd_error *reterr)
+vd_status vdi_checkpoint_walk_from(struct vdi_checkpoint *checkpoint, vd_rev from, uint32_t from_sub,
+				   vd_rev to, vdi_checkpoint_each_fn each, void *arg, struct vd_error *reterr)
 {
 	MDB_txn	 *txn;
 	vd_status status;
 	int	  error = mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn);
 
 	if (error)
-		return lmdb_fail(checkpoint, error, "read", reterr);
+		return vdi_checkpoint_lmdb_fail(checkpoint, error, "read", reterr);
 	status = walk_records(checkpoint, txn, from, from_sub, to, each, arg, reterr);
 	mdb_txn_abort(txn);
-	forget_pages(checkpoint);
+	vdi_checkpoint_forget_pages(checkpoint);
 	return status;
 }
 
 vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd_rev from, vd_rev to,
 			      vdi_checkpoint_each_fn each, void *arg, struct vd_error *reterr)
 {
-	return walk_from(checkpoint, from, 0, to, each, arg, reterr);
-}
-
-/* ---- Room ---- */
-
-static int64_t end_of_pages(const struct vdi_checkpoint *checkpoint)
-{
-	MDB_envinfo info;
-	MDB_stat    stat;
-
-	mdb_env_info(checkpoint->env, &info);
-	mdb_env_stat(checkpoint->env, &stat);
-	return ((int64_t) info.me_last_pgno + 1) * stat.ms_psize;
-}
-
-vd_status vdi_checkpoint_reserve(struct vdi_dir *dir, int64_t size, struct vd_error *reterr)
-{
-	return reserve(dir, VDI_CHECKPOINT_NAME, size, reterr);
-}
-
-static vd_status size_of(struct vdi_dir *dir, const char *name, int64_t *ret_size, struct vd_error *reterr)
-{
-	struct vdi_file *file;
-	vd_status	 status;
-
-	VDI_TRY(vdi_file_open(dir, name, VDI_FILE_READ, &file, reterr));
-	status = vdi_file_size(file, ret_size, reterr);
-	vdi_file_close(file);
-	return status;
-}
-
-vd_status vdi_checkpoint_file_size(struct vdi_dir *dir, int64_t *ret_size, struct vd_error *reterr)
-{
-	return size_of(dir, VDI_CHECKPOINT_NAME, ret_size, reterr);
-}
-
-vd_status vdi_checkpoint_measure_room(struct vdi_checkpoint *checkpoint, bool is_exact,
-				      struct vdi_checkpoint_room *ret_room, struct vd_error *reterr)
-{
-	int error;
-
-	*ret_room = (struct vdi_checkpoint_room) { .end_bytes = end_of_pages(checkpoint) };
-	error = is_exact ? vdi_free_pages_measure(checkpoint->env, ret_room) : 0;
-	return error ? lmdb_fail(checkpoint, error, "read", reterr) : VD_OK;
-}
-
-/* ---- Writing ---- */
-
-static vd_status set_map(struct vdi_checkpoint *checkpoint, int64_t size, struct vd_error *reterr)
-{
-	int error = mdb_env_set_mapsize(checkpoint->env, (size_t) size);
-
-	if (error)
-		return lmdb_fail(checkpoint, error, "map", reterr);
-	checkpoint->map_size = size;
-	return VD_OK;
-}
-
-/* Makes file and map larger: by a quarter if the disk has so much room, and at least to size. */
-static vd_status grow_map(struct vdi_checkpoint *checkpoint, int64_t size, struct vd_error *reterr)
-{
-	int64_t step = VDI_MAX(MAP_STEP, VDI_MIN(checkpoint->map_size / 4, MAP_GROWTH_MAX));
-	int64_t least = (VDI_MAX(size, checkpoint->map_size + MAP_STEP) + MAP_STEP - 1) / MAP_STEP * MAP_STEP;
-	int64_t wanted = VDI_MAX(least, (checkpoint->map_size + step + MAP_STEP - 1) / MAP_STEP * MAP_STEP);
-	vd_status status = reserve(checkpoint->dir, checkpoint->name, wanted, reterr);
-
-	if (status == VD_NO_SPACE && least < wanted)
-		status = reserve(checkpoint->dir, checkpoint->name, wanted = least, reterr);
-	VDI_TRY(status);
-	return set_map(checkpoint, wanted, reterr);
-}
-
-/* The file may have been made longer by another thread. */
-static vd_status follow_file(struct vdi_checkpoint *checkpoint, struct vd_error *reterr)
-{
-	int64_t size;
-
-	VDI_TRY(size_of(checkpoint->dir, checkpoint->name, &size, reterr));
-	size -= size % MAP_STEP;
-	return size > checkpoint->map_size ? set_map(checkpoint, size, reterr) : VD_OK;
-}
-
-vd_status vdi_checkpoint_begin(struct vdi_checkpoint *checkpoint, int64_t bytes_expected,
-			       struct vd_error *reterr)
-{
-	int64_t	  wanted = end_of_pages(checkpoint) + bytes_expected * 2 + MAP_MIN / 4;
-	vd_status status;
-	int	  error;
-
-	VDI_CHECK(checkpoint->txn == NULL);
-	VDI_TRY(follow_file(checkpoint, reterr));
-	if (bytes_expected && wanted > checkpoint->map_size) {
-		status = grow_map(checkpoint, wanted, reterr);
-		/* Free pages may do. */
-		if (status != VD_NO_SPACE)
-			VDI_TRY(status);
-	}
-	error = mdb_txn_begin(checkpoint->env, NULL, 0, &checkpoint->txn);
-	if (error) {
-		checkpoint->txn = NULL;
-		return lmdb_fail(checkpoint, error, "write", reterr);
-	}
-	checkpoint->next = checkpoint->meta;
-	return VD_OK;
-}
-
-void vdi_checkpoint_abort(struct vdi_checkpoint *checkpoint)
-{
-	if (checkpoint->txn)
-		mdb_txn_abort(checkpoint->txn);
-	checkpoint->txn = NULL;
-}
-
-/* Ends the group with an LMDB error; a full map is made bigger on the way. */
-static vd_status give_up(struct vdi_checkpoint *checkpoint, int error, struct vd_error *reterr)
-{
-	vd_status status = lmdb_fail(checkpoint, error, "write", reterr);
-
-	vdi_checkpoint_abort(checkpoint);
-	if (error == MDB_MAP_FULL)
-		VDI_TRY(grow_map(checkpoint, 0, reterr));
-	return status;
-}
-
-static vd_status put_record(struct vdi_checkpoint *checkpoint, const struct vdi_record *record,
-			    struct vd_bytes body, struct vd_error *reterr)
-{
-	uint8_t	 place[KEY_SIZE];
-	MDB_val	 key = { KEY_SIZE, place };
-	MDB_val	 value = { 8 + body.size, NULL };
-	uint64_t checksum = place_checksum(body.data, body.size, record->mod_rev, record->sub);
-	int	 error;
-
-	encode_key(record->mod_rev, record->sub, place);
-	error = mdb_put(checkpoint->txn, checkpoint->records, &key, &value, MDB_APPEND | MDB_RESERVE);
-	if (error)
-		return give_up(checkpoint, error, reterr);
-	memcpy(value.mv_data, &checksum, 8);
-	memcpy((uint8_t *) value.mv_data + 8, body.data, body.size);
-	checkpoint->next.record_count++;
-	checkpoint->next.digest += checksum;
-	return VD_OK;
-}
-
-/* Forgets what is stored at key. false: nothing was. */
-static vd_status drop(struct vdi_checkpoint *checkpoint, MDB_dbi table, MDB_val key, int64_t *count,
-		      struct vd_error *reterr)
-{
-	MDB_val	 value;
-	uint64_t checksum;
-	int	 error = mdb_get(checkpoint->txn, table, &key, &value);
-
-	if (error == MDB_NOTFOUND)
-		return VD_OK;
-	if (error == 0 && value.mv_size < 8)
-		error = MDB_CORRUPTED;
-	if (error == 0) {
-		memcpy(&checksum, value.mv_data, 8);
-		error = mdb_del(checkpoint->txn, table, &key, NULL);
-	}
-	if (error)
-		return give_up(checkpoint, error, reterr);
-	--*count;
-	checkpoint->next.digest -= checksum;
-	return VD_OK;
-}
-
-static vd_status put_lease(struct vdi_checkpoint *checkpoint, const struct vdi_lease_change *change,
-			   struct vd_error *reterr)
-{
-	uint64_t big_id = __builtin_bswap64((uint64_t) change->id);
-	MDB_val	 key = { 8, &big_id };
-	MDB_val	 value;
-	uint8_t	 bytes[24];
-	uint64_t checksum;
-	int64_t	 ttl_s = change->ttl_s;
-	int	 error;
-
-	if (change->kind == VDI_LEASE_RENEWED) {
-		error = mdb_get(checkpoint->txn, checkpoint->leases, &key, &value);
-		if (error == MDB_NOTFOUND)
-			return VD_OK;
-		if (error || value.mv_size != sizeof bytes)
-			return give_up(checkpoint, error ? error : MDB_CORRUPTED, reterr);
-		memcpy(&ttl_s, (uint8_t *) value.mv_data + 8, 8);
-	}
-	VDI_TRY(drop(checkpoint, checkpoint->leases, key, &checkpoint->next.lease_count, reterr));
-	if (change->kind == VDI_LEASE_REVOKED)
-		return VD_OK;
-	memcpy(bytes + 8, &ttl_s, 8);
-	memcpy(bytes + 16, &change->deadline.ns, 8);
-	checksum = place_checksum(bytes + 8, 16, (vd_rev) change->id, 1);
-	memcpy(bytes, &checksum, 8);
-	value = (MDB_val) { sizeof bytes, bytes };
-	error = mdb_put(checkpoint->txn, checkpoint->leases, &key, &value, 0);
-	if (error)
-		return give_up(checkpoint, error, reterr);
-	checkpoint->next.lease_count++;
-	checkpoint->next.digest += checksum;
-	return VD_OK;
-}
-
-static vd_status senseless(struct vdi_checkpoint *checkpoint, const struct vdi_segment_record *record,
-			   struct vd_error *reterr)
-{
-	vdi_checkpoint_abort(checkpoint);
-	return vd_error_set(reterr, VD_CORRUPT, "journal record %llu is whole but makes no sense",
-			    (unsigned long long) record->index);
-}
-
-vd_status vdi_checkpoint_apply(struct vdi_checkpoint *checkpoint, const struct vdi_segment_record *record,
-			       struct vd_error *reterr)
-{
-	struct vdi_commit_reader reader;
-
-	VDI_CHECK(checkpoint->txn && record->index == checkpoint->next.covered + 1);
-	checkpoint->next.covered = record->index;
-	if (record->kind != VDI_SEGMENT_COMMIT)
-		return VD_OK;
-	if (vdi_commit_reader_init(&reader, record->revision, record->payload) != VD_OK)
-		return senseless(checkpoint, record, reterr);
-	checkpoint->next.revision = VDI_MAX(checkpoint->next.revision, record->revision);
-	if (reader.compact > 0)
-		checkpoint->next.compacted = VDI_MAX(checkpoint->next.compacted, reader.compact);
-	while (reader.change_count) {
-		struct vdi_record change;
-		struct vd_bytes	  body;
-
-		if (vdi_commit_reader_record(&reader, &change, &body) != VD_OK)
-			return senseless(checkpoint, record, reterr);
-		VDI_TRY(put_record(checkpoint, &change, body, reterr));
-	}
-	while (reader.lease_count) {
-		struct vdi_lease_change lease;
-
-		if (vdi_commit_reader_lease(&reader, &lease) != VD_OK)
-			return senseless(checkpoint, record, reterr);
-		VDI_TRY(put_lease(checkpoint, &lease, reterr));
-	}
-	return VD_OK;
-}
-
-vd_status vdi_checkpoint_commit(struct vdi_checkpoint *checkpoint, struct vd_error *reterr)
-{
-	uint8_t	 bytes[sizeof checkpoint->next + 8];
-	uint64_t checksum = XXH3_64bits(&checkpoint->next, sizeof checkpoint->next);
-	MDB_val	 key = { 4, (void *) "meta" };
-	MDB_val	 value = { sizeof bytes, bytes };
-	int	 error;
-
-	memcpy(bytes, &checkpoint->next, sizeof checkpoint->next);
-	memcpy(bytes + sizeof checkpoint->next, &checksum, 8);
-	error = mdb_put(checkpoint->txn, checkpoint->meta_dbi, &key, &value, 0);
-	if (error)
-		return give_up(checkpoint, error, reterr);
-	measure(checkpoint, checkpoint->txn);
-	error = mdb_txn_commit(checkpoint->txn);
-	checkpoint->txn = NULL;
-	if (error)
-		return give_up(checkpoint, error, reterr);
-	if (checkpoint->next.compacted != checkpoint->meta.compacted) {
-		checkpoint->is_swept = false;
-		checkpoint->compact_sub =
-			0; /* tombstones of the revision that was the compacted one are dead now */
-	}
-	checkpoint->meta = checkpoint->next;
-	forget_pages(checkpoint);
-	return VD_OK;
-}
-
-/* ---- Compaction ---- */
-
-bool vdi_checkpoint_compact_pending(const struct vdi_checkpoint *checkpoint)
-{
-	return checkpoint->meta.compacted > 0 && !checkpoint->is_swept;
-}
-
-/* Keys of dead records seen in one step, and the record that the next step begins with. */
-struct sweep {
-	uint8_t (*keys)[KEY_SIZE];
-	size_t	 count;
-	size_t	 capacity;
-	size_t	 looked_at;
-	size_t	 looked_at_max;
-	vd_rev	 compacted;
-	vd_rev	 next_revision;
-	uint32_t next_sub;
-};
-
-static bool sweep_add(struct sweep *sweep, vd_rev revision, uint32_t sub)
-{
-	if (!vdi_grow((void **) &sweep->keys, &sweep->capacity, sweep->count + 1, KEY_SIZE))
-		return false;
-	encode_key(revision, sub, sweep->keys[sweep->count++]);
-	return true;
-}
-
-static vd_status sweep_record(void *arg, const struct vdi_record *record)
-{
-	struct sweep *sweep = arg;
-
-	if (sweep->looked_at >= sweep->looked_at_max) {
-		sweep->next_revision = record->mod_rev;
-		sweep->next_sub = record->sub;
-		return VD_AGAIN;
-	}
-	sweep->looked_at++;
-	if (record->previous_rev && !sweep_add(sweep, record->previous_rev, record->previous_sub))
-		return VD_NOMEM;
-	if (record->is_delete && record->mod_rev < sweep->compacted &&
-	    !sweep_add(sweep, record->mod_rev, record->sub))
-		return VD_NOMEM;
-	return VD_OK;
-}
-
-static vd_status remove_swept(struct vdi_checkpoint *checkpoint, const struct sweep *sweep,
-			      struct vd_error *reterr)
-{
-	for (size_t i = 0; i < sweep->count; i++) {
-		MDB_val key = { KEY_SIZE, sweep->keys[i] };
-
-		VDI_TRY(drop(checkpoint, checkpoint->records, key, &checkpoint->next.record_count, reterr));
-	}
-	return VD_OK;
-}
-
-static vd_status commit_sweep(struct vdi_checkpoint *checkpoint, const struct sweep *sweep,
-			      struct vd_error *reterr)
-{
-	VDI_TRY(vdi_checkpoint_begin(checkpoint, (int64_t) sweep->count * 64, reterr));
-	VDI_TRY(remove_swept(checkpoint, sweep, reterr));
-	checkpoint->next.compact_next = sweep->next_revision;
-	/* An open that walks the compacted revision again finds nothing, and writes nothing. */
-	if (memcmp(&checkpoint->next, &checkpoint->meta, sizeof checkpoint->next) != 0)
-		return vdi_checkpoint_commit(checkpoint, reterr);
-	vdi_checkpoint_abort(checkpoint);
-	return VD_OK;
-}
-
-vd_status vdi_checkpoint_compact_step(struct vdi_checkpoint *checkpoint, size_t record_count_max,
-				      struct vd_error *reterr)
-{
-	struct sweep sweep = { .looked_at_max = record_count_max,
-			       .compacted = checkpoint->meta.compacted,
-			       .next_revision = checkpoint->meta.compacted };
-	vd_status    status = walk_from(checkpoint, checkpoint->meta.compact_next, checkpoint->compact_sub,
-					sweep.compacted, sweep_record, &sweep, reterr);
-	bool	     is_last = status != VD_AGAIN;
-
-	if (status == VD_OK || status == VD_AGAIN)
-		status = commit_sweep(checkpoint, &sweep, reterr);
-	if (status == VD_OK) {
-		checkpoint->is_swept = is_last;
-		checkpoint->compact_sub = sweep.next_sub;
-	}
-	vdi_free(sweep.keys);
-	return status;
+	return vdi_checkpoint_walk_from(checkpoint, from, 0, to, each, arg, reterr);
 }

@@ -40,7 +40,7 @@ struct vdi_commit {
  * store must stand at (it never goes back); then every record that compaction keeps, in revision
  * order; then leases that live. A sink error ends the open with it. The kv is the sink's reference to
  * keep. */
-struct vdi_persist_sink {
+struct vdi_backend_sink {
 	vd_status (*begin)(void *arg, vd_rev compacted, vd_rev revision_min, int64_t record_count_estimate);
 	vd_status (*change)(void *arg, struct vd_kv *kv, bool is_delete);
 	vd_status (*lease)(void *arg, int64_t id, int64_t ttl_s, vd_wall deadline);

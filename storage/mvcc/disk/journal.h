@@ -51,7 +51,7 @@ const uint8_t *vdi_journal_store_id(const struct vdi_journal *journal);
 /* The newest one that open came across, the headers of files included; 0: none. */
 vd_rev vdi_journal_revision(const struct vdi_journal *journal);
 
-/* Contract of vdi_persist_append, vdi_persist_sync, vdi_persist_discard. VD_TOO_BIG: the commit exceeds
+/* Contract of vdi_backend_append, vdi_backend_sync, vdi_backend_discard. VD_TOO_BIG: the commit exceeds
  * VDI_JOURNAL_PAYLOAD_MAX. use: what it may take when the disk is full. */
 VDI_MUST_USE vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commit *commit,
 					  enum vdi_journal_use use, struct vd_error *reterr);

@@ -8,7 +8,7 @@
 
 #include "load.h"
 
-void vdi_load_init(struct vdi_load *load, const struct vdi_persist_sink *sink)
+void vdi_load_init(struct vdi_load *load, const struct vdi_backend_sink *sink)
 {
 	*load = (struct vdi_load) { .compacted = -1, .sink = sink };
 }
@@ -34,7 +34,6 @@ vd_status vdi_load_survey(void *arg, const struct vdi_segment_record *record, st
 
 	if (vdi_commit_reader_init(&reader, record->revision, record->payload) != VD_OK)
 		return senseless(record, reterr);
-	load->revision = VDI_MAX(load->revision, record->revision);
 	load->record_count += (int64_t) reader.change_count;
 	if (reader.compact > 0)
 		load->compacted = VDI_MAX(load->compacted, reader.compact);
@@ -43,7 +42,7 @@ vd_status vdi_load_survey(void *arg, const struct vdi_segment_record *record, st
 
 vd_status vdi_load_bury_record(struct vdi_load *load, const struct vdi_record *record)
 {
-	if (record->previous_rev == 0 || record->mod_rev > load->compacted)
+	if (record->previous_rev == 0)
 		return VD_OK;
 	if (!vdi_grow((void **) &load->dead, &load->dead_capacity, load->dead_count + 1, sizeof *load->dead))
 		return VD_NOMEM;

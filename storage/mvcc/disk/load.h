@@ -14,9 +14,9 @@ struct vdi_load_place {
 };
 
 struct vdi_load {
-	/* What was found; set by the first pass. */
+	/* What was found; set by the first pass, but for the revision. */
 	vd_rev	compacted; /* -1: never */
-	vd_rev	revision;  /* least one the store must stand at */
+	vd_rev	revision;  /* least one the store must stand at: the journal's newest */
 	int64_t record_count;
 
 	struct vdi_lease_table	       leases;
@@ -24,18 +24,18 @@ struct vdi_load {
 	size_t			       dead_count;
 	size_t			       dead_capacity;
 	size_t			       dead_next; /* the first that was not passed yet */
-	const struct vdi_persist_sink *sink;
+	const struct vdi_backend_sink *sink;
 };
 
-void vdi_load_init(struct vdi_load *load, const struct vdi_persist_sink *sink);
+void vdi_load_init(struct vdi_load *load, const struct vdi_backend_sink *sink);
 void vdi_load_fini(struct vdi_load *load);
 
-/* First pass (vdi_journal_each_fn): arg is the load. Learns compaction, revision and number of records. */
+/* First pass (vdi_journal_each_fn): arg is the load. Learns compaction and number of records. */
 vd_status vdi_load_survey(void *arg, const struct vdi_segment_record *record, struct vd_error *reterr);
 /* Second pass, needed when something is compacted: notes what was superseded at or before the compacted
  * revision. */
 vd_status vdi_load_bury(void *arg, const struct vdi_segment_record *record, struct vd_error *reterr);
-/* The same for one record from the checkpoint. VD_NOMEM. */
+/* The same for one record at or before the compacted revision. VD_NOMEM. */
 vd_status vdi_load_bury_record(struct vdi_load *load, const struct vdi_record *record);
 /* Between the passes: everything that is dead has been noted. Calls the sink's begin. */
 VDI_MUST_USE vd_status vdi_load_begin(struct vdi_load *load);

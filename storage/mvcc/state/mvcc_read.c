@@ -353,7 +353,7 @@ vd_status vdi_read_range(const struct vdi_view *view, const struct vd_range_requ
 		return status;
 	memset(ret_read, 0, sizeof *ret_read);
 	ret_read->owned = keep;
-	ret_read->result.revision = view->revision;
+	ret_read->result.store_revision = view->revision;
 	if (request->revision <= 0 || request->revision == view->revision) {
 		status = walk(view->keys, &range, request, ret_read);
 	} else if (range.single && (kv = vdi_btree_snapshot_get(view->keys, range.from)) != NULL &&

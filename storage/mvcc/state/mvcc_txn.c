@@ -275,7 +275,6 @@ void vdi_txn_fini(struct vdi_txn *txn)
 {
 	if (txn->root)
 		release_node(txn->root);
-	txn->root = NULL;
 }
 
 const struct vd_txn_result *vdi_txn_result(const struct vdi_txn *txn)

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "cacher_fixture.h"
 
 #include "env.h"
@@ -181,15 +180,15 @@ static void note_ended(void *arg, vd_status reason)
 		close_now(recorder);
 }
 
-struct vd_watch_sink recorder_sink(struct recorder *recorder, const struct vd_runner *runner)
+struct vd_watch_sink recorder_sink(struct recorder *recorder, const struct vd_executor *executor)
 {
-	return (struct vd_watch_sink) { record, note_ended, recorder, runner };
+	return (struct vd_watch_sink) { record, note_ended, recorder, executor };
 }
 
 vd_status recorder_open(struct cacher_fixture *fixture, struct recorder *recorder,
-			const struct vd_watch_options *options, const struct vd_runner *runner)
+			const struct vd_watch_options *options, const struct vd_executor *executor)
 {
-	struct vd_watch_sink sink = recorder_sink(recorder, runner);
+	struct vd_watch_sink sink = recorder_sink(recorder, executor);
 	struct vd_error	     error;
 
 	if (recorder->room == 0)

@@ -1,5 +1,4 @@
-/* A cacher over the embedded store in memory, in the simulator, and watchers that remember what they were
- * given. */
+/* A cacher over the embedded store in memory, in the simulator, and watchers that record their events. */
 #ifndef CACHER_FIXTURE_H
 #define CACHER_FIXTURE_H
 
@@ -46,7 +45,7 @@ vd_rev delete_pod(struct cacher_fixture *fixture, const char *namespace_name, co
 
 struct recorder {
 	struct vd_watcher *watcher;
-	size_t		   room; /* events it takes before it says it is full */
+	size_t		   room; /* events that it accepts before it reports that it is full */
 	size_t		   count;
 	struct recorded {
 		enum vd_watch_type type;
@@ -65,10 +64,10 @@ struct recorder {
 	bool	  close_in_ended;
 };
 
-struct vd_watch_sink recorder_sink(struct recorder *recorder, const struct vd_runner *runner);
+struct vd_watch_sink recorder_sink(struct recorder *recorder, const struct vd_executor *executor);
 /* Opens; the simulator does not run. */
 vd_status recorder_open(struct cacher_fixture *fixture, struct recorder *recorder,
-			const struct vd_watch_options *options, const struct vd_runner *runner);
+			const struct vd_watch_options *options, const struct vd_executor *executor);
 /* The events since the last call as text, "+a/x@5 ~a/x@6 -a/x@7 *@8 *END@8 !expired"; then forgets them. */
 const char *recorder_text(struct recorder *recorder);
 void	    recorder_close(struct cacher_fixture *fixture, struct recorder *recorder);

@@ -1,7 +1,6 @@
-/* See the header. */
 #include "informer_notes.h"
 
-/* A handler is told of a change that the store has already, or of an older one. */
+/* Checks that the informer's store already has the change of a handler's call, or a newer one. */
 static void check_store(const struct informer_notes *seen, const struct vd_object *object, bool is_gone)
 {
 	struct vd_object *kept;

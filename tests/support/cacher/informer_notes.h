@@ -1,5 +1,5 @@
-/* Handlers of an informer that note what they are told, as text: "+a" added, "*a" there from the start,
- * "~a" changed, "=a" again, "-a" removed, "?a" gone. */
+/* Handlers of an informer that record their calls as text: "+a" added, "*a" present at the start, "~a"
+ * changed, "=a" resync, "-a" removed, "?a" gone. */
 #ifndef INFORMER_NOTES_H
 #define INFORMER_NOTES_H
 
@@ -11,7 +11,7 @@ struct informer_notes {
 	char		    text[4096];
 	unsigned	    synced;
 	bool		    is_closed;
-	struct vd_informer *informer; /* whose store is asked in the handlers; NULL: not */
+	struct vd_informer *informer; /* its store is queried in the handlers; NULL: not */
 };
 
 void			   informer_note_synced(void *arg);

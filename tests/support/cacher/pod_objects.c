@@ -1,4 +1,3 @@
-/* See the header. */
 #include "pod_objects.h"
 
 struct vd_codec *pod_codec_new(void)

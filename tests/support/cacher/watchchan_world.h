@@ -1,5 +1,5 @@
-/* A watchChan over the embedded store in memory, under the simulator, with events as text. Whatever fails
- * fails the test. */
+/* A watchChan over the embedded store in memory, in the simulator, with events as text. Every error fails the
+ * test. */
 #ifndef WATCHCHAN_WORLD_H
 #define WATCHCHAN_WORLD_H
 
@@ -20,7 +20,7 @@ struct world {
 extern const char watched_prefix[]; /* "/registry/pods/" */
 
 struct world world_new(uint64_t seed);
-/* The same; what is logged goes to log. */
+/* The same; log messages go to log. */
 struct world world_logging(uint64_t seed, vd_log_fn log, void *log_arg);
 void	     world_free(struct world *world);
 
@@ -28,7 +28,7 @@ void	     world_free(struct world *world);
 struct vdi_watchchan_options options_of(struct world *world);
 void			     open_watch(struct world *world, const struct vdi_watchchan_options *options);
 void			     close_watch(struct world *world);
-/* For those who close it themselves: on_closed sets the bool that arg points to, is_true reads it. */
+/* For tests that close it themselves: on_closed sets the bool that arg points to, is_true reads it. */
 void on_closed(void *arg);
 bool is_true(void *arg);
 /* The next event as text, "TYPE name@revision", once nothing moves any more; "AGAIN" or "END". Good until the

@@ -96,7 +96,7 @@ void etcd_note_range(void *arg, const struct vd_etcd_error *error, const struct 
 	result->kv_count = range->kv_count;
 	result->number = range->count;
 	result->flag = range->more;
-	assert_int_equal(range->revision, header->revision);
+	assert_int_equal(range->store_revision, header->revision);
 	if (range->kv_count)
 		note_bytes(result, vd_kv_key(range->kvs[0]));
 	told(result);
@@ -181,6 +181,7 @@ void etcd_note_leases(void *arg, const struct vd_etcd_error *error, const struct
 {
 	struct etcd_result *result = note(arg, error, header);
 
+	assert_true(error == NULL || (header == NULL && ids == NULL && count == 0));
 	result->kv_count = count;
 	result->number = count ? ids[0] : 0;
 	told(result);
@@ -207,6 +208,7 @@ void etcd_note_alarms(void *arg, const struct vd_etcd_error *error, const struct
 {
 	struct etcd_result *result = note(arg, error, header);
 
+	assert_true(error == NULL || (header == NULL && alarms == NULL && count == 0));
 	result->kv_count = count;
 	result->number = count ? (int64_t) alarms[0].member_id : 0;
 	result->second = count ? alarms[0].kind : 0;
@@ -218,6 +220,7 @@ void etcd_note_hash(void *arg, const struct vd_etcd_error *error, const struct v
 {
 	struct etcd_result *result = note(arg, error, header);
 
+	assert_true(error == NULL || (header == NULL && hash == 0 && compacted == 0 && hashed == 0));
 	result->number = hash;
 	result->second = compacted;
 	told(result);
@@ -229,6 +232,7 @@ void etcd_note_snapshot(void *arg, const struct vd_etcd_error *error, struct vd_
 	struct etcd_result *result = arg;
 
 	if (last) {
+		assert_true(part.size == 0 && remaining_bytes == 0);
 		told(note(arg, error, NULL));
 		return;
 	}
@@ -243,6 +247,7 @@ void etcd_note_members(void *arg, const struct vd_etcd_error *error, const struc
 {
 	struct etcd_result *result = note(arg, error, header);
 
+	assert_true(error == NULL || (header == NULL && members == NULL && count == 0));
 	result->kv_count = count;
 	if (count) {
 		note_bytes(result, vd_bytes_of(members[0].name));
@@ -257,6 +262,7 @@ void etcd_note_auth_status(void *arg, const struct vd_etcd_error *error, const s
 {
 	struct etcd_result *result = note(arg, error, header);
 
+	assert_true(error == NULL || (header == NULL && !enabled && revision == 0));
 	result->flag = enabled;
 	result->number = (int64_t) revision;
 	told(result);

@@ -1,5 +1,5 @@
-/* An etcd client over the scripted peer, in the simulator, and functions that note what callbacks were told.
- * For tests of storage/etcd. */
+/* An etcd client over the scripted peer, in the simulator, and callbacks that record their arguments. For
+ * tests of storage/etcd. */
 #ifndef ETCD_CLIENT_FIXTURE_H
 #define ETCD_CLIENT_FIXTURE_H
 
@@ -31,7 +31,7 @@ void etcd_client_fixture_fini(struct etcd_client_fixture *fixture);
 /* Closes the client only. */
 void etcd_client_fixture_close(struct etcd_client_fixture *fixture);
 
-/* What a callback was told; good for all of them. */
+/* The arguments of any callback. */
 struct etcd_result {
 	unsigned	      calls;
 	bool		      is_error; /* of the last call */
@@ -78,7 +78,7 @@ void etcd_note_auth_status(void *arg, const struct vd_etcd_error *error, const s
 
 /* A protobuf-c message as bytes, good until the next but seven calls. */
 struct vd_bytes etcd_pack(const void *message);
-/* An answer that is nothing but a header of that revision; good as any answer. */
+/* Returns an answer that consists of a header with that revision; valid as the answer to any call. */
 struct vd_bytes etcd_header_answer(vd_rev revision);
 
 /* Starts a small range, or a put, of key "k". */
@@ -89,7 +89,7 @@ vd_status etcd_start_put(struct etcd_client_fixture *fixture, const struct vd_et
 /* Runs the simulator until the callback was called so often; fails the test after a simulated hour. */
 void etcd_expect_calls(struct etcd_client_fixture *fixture, struct etcd_result *result, unsigned calls);
 
-/* cmocka's asserts over a result. */
+/* Assertions about a result. */
 #define assert_etcd_ok(result)                                                                               \
 	do {                                                                                                 \
 		if ((result)->is_error)                                                                      \

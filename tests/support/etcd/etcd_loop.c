@@ -1,12 +1,11 @@
-/* See the header. */
 #include "etcd_loop.h"
 
 #include "actor_sim.h"
 #include "etcd_client.h"
 #include "etcd_store.h"
+#include "rpc_etcd_options.h"
 #include "vdtest.h"
 #include "wait.h"
-#include "rpc_etcd_options.h"
 
 struct loop_message {
 	struct loop_message *next;
@@ -19,11 +18,11 @@ struct loop_call {
 	struct etcd_loop       *loop;
 	struct rpc_script_call *peer;
 	struct loop_message    *first, **last;
-	bool			is_half_closed; /* and not told yet */
+	bool			is_half_closed; /* and the server was not notified yet */
 	unsigned		wanted;
-	bool			is_pumping; /* the server is being told of a message: one at a time */
+	bool			is_pumping; /* the server handles a message: one at a time */
 	bool			is_over;
-	struct loop_call       *next; /* of those whose end the server is not told yet */
+	struct loop_call       *next; /* list of calls whose end the server was not notified of */
 };
 
 static const char endpoint[] = "http://loop:2379";
@@ -38,7 +37,7 @@ static void release_message(void *owner)
 	free(owner);
 }
 
-/* What the server has asked for and the client has sent. */
+/* Delivers the client's messages that the server has requested. */
 static void pump(struct loop_call *call)
 {
 	if (call->is_pumping)
@@ -64,7 +63,7 @@ static void pump(struct loop_call *call)
 	call->is_pumping = false;
 }
 
-/* Once; the server hears of it from the actor. */
+/* Ends a call, once; the actor notifies the server. */
 static void is_over(struct loop_call *call)
 {
 	if (call->is_over)
@@ -163,7 +162,7 @@ static void loop_free(struct vdi_serve_call *base)
 		call->first = message->next;
 		free(message);
 	}
-	rpc_script_call_set_data(call->peer, NULL); /* what is still on its way finds nobody */
+	rpc_script_call_set_data(call->peer, NULL); /* messages still in flight are dropped */
 	free(call);
 }
 

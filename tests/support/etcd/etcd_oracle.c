@@ -1,5 +1,4 @@
-/* See etcd_oracle.h. protobuf-c recurses without a limit, so it sees a message only after our decoder has
- * taken it. */
+/* protobuf-c recurses without a limit, so it gets a message only after our decoder has accepted it. */
 #include "etcd_oracle.h"
 
 #include <rpc.pb-c.h>
@@ -35,7 +34,7 @@ static void same_kv(const Mvccpb__KeyValue *theirs, const struct vd_kv *ours)
 
 static void same_range(const Etcdserverpb__RangeResponse *theirs, const struct vd_range_result *ours)
 {
-	VDI_CHECK(ours->revision == revision_of(theirs->header));
+	VDI_CHECK(ours->store_revision == revision_of(theirs->header));
 	VDI_CHECK(theirs->n_kvs == ours->kv_count && theirs->count == ours->count &&
 		  theirs->more == ours->more);
 	for (size_t i = 0; i < ours->kv_count; i++)

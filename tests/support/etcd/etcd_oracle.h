@@ -1,5 +1,5 @@
-/* The hand-written codec of etcd's messages against protobuf-c's: what both accept must mean the same. A
- * difference stops the program. */
+/* Compares the hand-written codec of etcd's messages with protobuf-c: messages that both accept must have the
+ * same meaning. A difference stops the program. */
 #ifndef ETCD_ORACLE_H
 #define ETCD_ORACLE_H
 
@@ -15,8 +15,8 @@ enum etcd_oracle_kind {
 	ETCD_ORACLE_COUNT
 };
 
-/* Decodes with both. Compared when the bytes are the ones that protobuf-c itself would write for the message
- * (so: no unknown fields, nothing twice). Answers what our decoder answered. */
+/* Decodes with both. Compares if the bytes are those that protobuf-c itself would write for the message (so
+ * no unknown fields, nothing twice). Returns the status of our decoder. */
 vd_status etcd_oracle_decode(enum etcd_oracle_kind kind, struct vd_bytes message);
 
 #endif

@@ -1,4 +1,4 @@
-/* An etcd store over a toy etcd (etcd_toy.h), under the simulator, and calls of it. */
+/* An etcd store over a toy etcd (etcd_toy.h), in the simulator, and its calls. */
 #ifndef ETCD_STORE_WORLD_H
 #define ETCD_STORE_WORLD_H
 
@@ -44,7 +44,7 @@ static inline void open_store(struct world *world, const struct vd_etcd_store_op
 	world->store = &world->inner->base;
 }
 
-/* Opened and settled: everybody was asked. */
+/* Opens a store, and waits until all endpoints have answered. */
 static inline struct world *world_open(uint64_t seed, size_t endpoint_count)
 {
 	struct world		    *world = world_new(seed, endpoint_count);
@@ -95,7 +95,7 @@ static inline void got_range(void *arg, vd_status status, const struct vd_range_
 
 	answer->is_done = true;
 	answer->status = status;
-	answer->revision = result ? result->revision : 0;
+	answer->revision = result ? result->store_revision : 0;
 	if (error)
 		answer->error = *error;
 }
@@ -225,7 +225,7 @@ static inline struct vd_store_stream *stream_of(struct world *world, vd_rev revi
 	return stream;
 }
 
-/* The next part; fails the test when none comes. */
+/* Waits for the next part; fails the test if none arrives. */
 static inline vd_status next_part(struct world *world, struct vd_store_stream *stream,
 				  struct vd_store_part *ret_part, struct vd_error *reterr)
 {

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "etcd_toy.h"
 
 #include "etcd_client.h"
@@ -179,7 +178,7 @@ static void answer_keep_alive(struct etcd_toy *toy, struct rpc_script_call *call
 	etcdserverpb__lease_keep_alive_request__free_unpacked(request, NULL);
 }
 
-/* ---- RangeStream: one part for each that the client takes ---- */
+/* ---- RangeStream: one part for each part that the client requests ---- */
 
 static void send_part(struct etcd_toy *toy, struct rpc_script_call *call, vd_rev asked, size_t number)
 {
@@ -224,8 +223,16 @@ static void answer_stream(struct etcd_toy *toy, struct rpc_script_call *call, st
 		rpc_script_end(call, VDI_RPC_UNIMPLEMENTED,
 			       "unknown method RangeStream for service etcdserverpb.KV");
 	} else {
-		for (size_t i = 0; i < toy->stream_parts; i++)
+		for (size_t i = 0; i < toy->stream_parts; i++) {
+			size_t len = toy->stream_part_len;
+
+			if (i && toy->stream_gaps) {
+				toy->stream_part_len = 0;
+				send_part(toy, call, request->revision, i);
+				toy->stream_part_len = len;
+			}
 			send_part(toy, call, request->revision, i);
+		}
 		rpc_script_end(call, toy->stream_end_code, toy->stream_end_text);
 	}
 	etcdserverpb__range_request__free_unpacked(request, NULL);

@@ -1,6 +1,6 @@
-/* A toy etcd over rpc_script.h, in the simulator: it knows one real key (the compactor's), counts revisions,
- * and does as the test says. For what lies above the client; the client's own tests play servers message by
- * message. Messages are made and read with the generated protobuf code. */
+/* A toy etcd over rpc_script.h, in the simulator: it has one real key (the compactor's), counts revisions,
+ * and answers as the test says. For the layers above the client; the client's own tests script single
+ * messages. Messages are encoded and decoded by the generated protobuf code. */
 #ifndef ETCD_TOY_H
 #define ETCD_TOY_H
 
@@ -26,7 +26,7 @@ struct etcd_toy {
 	const char	  *endpoints[TOY_ENDPOINTS_MAX];
 	size_t		   endpoint_count;
 
-	/* What it answers; the test changes it as it likes. */
+	/* Its answers; the test may change them at any time. */
 	vd_rev	    revision;
 	vd_rev	    compacted;
 	const char *versions[TOY_ENDPOINTS_MAX]; /* NULL: the call fails for good with code and words below */
@@ -37,16 +37,17 @@ struct etcd_toy {
 	bool	    has_stream;
 	size_t	    stream_parts, stream_part_len; /* keys k000000, k000001, ... */
 	bool	    stream_more;		   /* told with the last part */
+	bool	    stream_gaps;		   /* an empty part precedes each part but the first */
 	int	    stream_end_code;
 	const char *stream_end_text;
 	bool	    has_progress; /* answers progress requests */
 
-	/* The compactor's key; version 0: there is none. */
+	/* Version of the compactor's key; 0: absent. */
 	int64_t key_version;
 	vd_rev	key_mod;
 	char	key_value[32];
 
-	/* What was seen. */
+	/* Numbers of requests received. */
 	unsigned		ranges, txns, compactions, streams, progress_requests;
 	unsigned		parts_sent;
 	struct rpc_script_call *progress_call; /* of the last progress request */
@@ -64,16 +65,16 @@ void etcd_toy_fini(struct etcd_toy *toy);
  * vdi_alloc_fail_nth. */
 struct vd_etcd *etcd_toy_client(struct etcd_toy *toy);
 
-/* Somebody else writes: the next revision. */
+/* Simulates a write by another client: the next revision. */
 vd_rev etcd_toy_write(struct etcd_toy *toy);
-/* Somebody else claims a round of compaction: the key's version grows, its value becomes text; watches of the
- * key hear of it. */
+/* Simulates that another client claims a round of compaction: the key's version increases, its value becomes
+ * text, and watches of the key get the event. */
 void etcd_toy_claim(struct etcd_toy *toy, const char *text);
 
 /* The newest open watch of that key. */
 struct toy_watch *etcd_toy_watch(struct etcd_toy *toy, const char *key);
-/* One response with a put of "key" at each of the revisions (equal ones: one transaction); the header is the
- * newest. */
+/* Sends one response with a put of "key" at each of the revisions (equal ones: one transaction); the header
+ * has the newest. */
 void etcd_toy_send(struct etcd_toy *toy, struct toy_watch *watch, const vd_rev *revisions, size_t count);
 /* Progress for every watch of the stream. */
 void etcd_toy_progress(struct etcd_toy *toy, struct toy_watch *watch, vd_rev revision);

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "etcd_watch_pair.h"
 
 void watch_pair_open(struct watch_pair *t, vd_rev revision)

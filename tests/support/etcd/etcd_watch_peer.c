@@ -1,4 +1,3 @@
-/* See the header. */
 #include "vdtest.h"
 
 #include "actor_sim.h"
@@ -140,7 +139,7 @@ void watch_expect_nothing(struct watch_world *world, struct rpc_script_call *str
 
 /* ---- Answers ---- */
 
-/* What one event needs besides the generated structs. */
+/* Memory for an event, in addition to the generated structs. */
 struct event_parts {
 	Mvccpb__Event	 event;
 	Mvccpb__KeyValue kv, previous;

@@ -1,7 +1,7 @@
-/* A watch server played by a test, message by message, and a reader of watches: over rpc_script.h, in the
+/* A watch server that a test scripts message by message, and a reader of watches: over rpc_script.h, in the
  * simulator.
  *
- * Messages are made and read with the generated protobuf code, not with the client's own.
+ * Messages are encoded and decoded by the generated protobuf code, not by the client's own.
  */
 #ifndef ETCD_WATCH_PEER_H
 #define ETCD_WATCH_PEER_H
@@ -30,7 +30,7 @@ void watch_world_free(struct watch_world *world);
 void watch_world_run(struct watch_world *world);
 /* The next stream that reached the peer. */
 struct rpc_script_call *watch_world_stream(struct watch_world *world);
-/* That no stream comes within a simulated minute. */
+/* Checks that no stream is opened within a simulated minute. */
 void watch_world_no_stream(struct watch_world *world);
 
 /* ---- Requests ---- */
@@ -50,7 +50,7 @@ struct watch_request {
 struct watch_request watch_request_read(struct vd_bytes message);
 /* The next one on the stream, which must be of that kind. */
 struct watch_request watch_expect(struct rpc_script_call *stream, enum watch_request_kind kind);
-/* That nothing more was sent. */
+/* Checks that nothing more was sent. */
 void watch_expect_nothing(struct watch_world *world, struct rpc_script_call *stream);
 
 /* ---- Answers ---- */

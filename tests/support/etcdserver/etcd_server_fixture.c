@@ -1,4 +1,3 @@
-/* See the header. */
 #include "etcd_server_fixture.h"
 
 #include "actor_sim.h"
@@ -29,14 +28,14 @@ void etcd_server_fixture_close(struct etcd_server_fixture *fixture)
 	fixture->env = vd_env_free(fixture->env);
 }
 
-/* ---- The transport that a call believes in ---- */
+/* ---- The transport, as a call sees it ---- */
 
 static struct etcd_server_call *call_of(struct vdi_serve_call *base)
 {
 	return (struct etcd_server_call *) base;
 }
 
-/* A blob shows its bytes only when it is sent: the test's own allocation is asked for them. */
+/* Keeps a message. A blob's bytes are read only when it is sent, into memory of the test. */
 static void keep(struct etcd_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
 {
 	struct vd_bytes body = blob ? vdi_rpc_blob_bytes(blob) : VD_BYTES_NONE;
@@ -147,7 +146,7 @@ static void release_copy(void *owner)
 	free(owner);
 }
 
-/* copy, of malloc, is taken over. */
+/* Takes over copy, which is from malloc. */
 static void deliver(struct etcd_server_call *call, void *copy, size_t size)
 {
 	struct vdi_rpc_message message = { .bytes = { copy, size }, .owner = copy, .release = release_copy };

@@ -1,5 +1,5 @@
-/* An etcd server without a network: the embedded store and the services in the simulator, and calls that a
- * test makes with messages of protobuf-c, which so is a second opinion on our own codec. One thread. */
+/* An etcd server without a network: the embedded store and the services in the simulator, and calls with
+ * messages of protobuf-c, which also checks our own codec. One thread. */
 #ifndef ETCD_SERVER_FIXTURE_H
 #define ETCD_SERVER_FIXTURE_H
 
@@ -19,7 +19,7 @@ void etcd_server_fixture_open(struct etcd_server_fixture	  *fixture,
 			      const struct vdi_etcdserver_options *options);
 void etcd_server_fixture_close(struct etcd_server_fixture *fixture);
 
-/* One call as a test holds it: what came of it. */
+/* One call and its results. */
 struct etcd_server_call {
 	struct vdi_serve_call base; /* first */
 	struct vd_env	     *env;
@@ -27,9 +27,9 @@ struct etcd_server_call {
 	const char	     *client_version; /* likewise */
 	const char	     *has_leader;     /* likewise */
 	const char	     *common_name;
-	const char	     *peer; /* NULL: "" */
-	size_t		      room; /* messages that are taken before send answers VD_FULL; SIZE_MAX: all */
-	vd_status	      failure; /* not VD_OK: what send answers, and takes nothing */
+	const char	     *peer;    /* NULL: "" */
+	size_t		      room;    /* messages accepted before send returns VD_FULL; SIZE_MAX: all */
+	vd_status	      failure; /* not VD_OK: send returns it and accepts nothing */
 
 	char   **messages;
 	size_t	*sizes;
@@ -62,8 +62,8 @@ void etcd_server_call_post_as(struct etcd_server_call *call, struct etcd_server_
 /* The transport ends it; its memory is given back. */
 void etcd_server_call_end(struct etcd_server_call *call);
 
-/* A whole unary call. The answer is unpacked (caller: protobuf_c_message_free_unpacked), or NULL when it
- * failed: see call. */
+/* Makes a whole unary call. Returns the unpacked answer (free it with protobuf_c_message_free_unpacked), or
+ * NULL if the call failed: see call. */
 void *etcd_server_ask(struct etcd_server_fixture *fixture, struct etcd_server_call *call, const char *method,
 		      const ProtobufCMessage *request, const ProtobufCMessageDescriptor *answer);
 /* The same, which must fail with that message of the table. */
@@ -72,14 +72,14 @@ void etcd_server_ask_fails(struct etcd_server_fixture *fixture, const char *meth
 /* The next message of a stream, NULL: none. */
 Etcdserverpb__WatchResponse *etcd_server_call_next(struct etcd_server_call *call);
 
-/* A unary call whose answer is used: freed with ETCD_FREE. method without its package, answer as protobuf-c
- * names it. */
+/* Makes a unary call and returns its answer; free it with ETCD_FREE. method without its package, answer as
+ * protobuf-c names it. */
 #define ETCD_ASK(fixture, method, request, answer)                                                           \
 	etcd_server_ask(fixture, NULL, "/etcdserverpb." method, &(request)->base,                            \
 			&etcdserverpb__##answer##__descriptor)
 #define ETCD_FREE(answer) protobuf_c_message_free_unpacked((ProtobufCMessage *) (answer), NULL)
 
-/* For cmocka: *state is a fixture without options; nothing may be left behind it. */
+/* Setup for cmocka: *state is a fixture without options. The teardown checks for leaks. */
 int etcd_server_setup(void **state);
 int etcd_server_teardown(void **state);
 
@@ -92,7 +92,7 @@ Etcdserverpb__RangeResponse *etcd_server_range(struct etcd_server_fixture	*fixtu
 /* lease 0: none. Answers the revision of the header. */
 int64_t etcd_server_put_leased(struct etcd_server_fixture *fixture, const char *key, const char *value,
 			       int64_t lease);
-/* Raises or clears that alarm of the member; how many alarms the answer names. */
+/* Raises or clears an alarm of the member; returns the number of alarms in the answer. */
 size_t etcd_server_alarm(struct etcd_server_fixture *fixture, Etcdserverpb__AlarmRequest__AlarmAction action,
 			 Etcdserverpb__AlarmType alarm);
 void   etcd_server_grant(struct etcd_server_fixture *fixture, int64_t id, int64_t ttl, int64_t ttl_wanted);

@@ -1,5 +1,5 @@
-/* One Watch stream of an etcd server without a network: requests, and answers as text: "h6 id0 created", "h7
- * id0 PUT k=1 @7", ... */
+/* One Watch stream of an etcd server without a network: requests, and responses as text: "h6 id0 created",
+ * "h7 id0 PUT k=1 @7", ... */
 #ifndef ETCD_WATCH_TALK_H
 #define ETCD_WATCH_TALK_H
 

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "http_definitions.h"
 
 #include "await.h"

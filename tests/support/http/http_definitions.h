@@ -1,5 +1,5 @@
-/* A server in this process, CustomResourceDefinitions in it, and answers that are waited for. Whatever
- * fails fails the test. */
+/* A server in this process with CustomResourceDefinitions, and waits for answers. Every error fails the
+ * test. */
 #ifndef HTTP_DEFINITIONS_H
 #define HTTP_DEFINITIONS_H
 
@@ -26,13 +26,13 @@ int  definitions_tear_down(void **state);
 
 void definitions_expect(const char *method, const char *path, const char *headers, const char *body, int code,
 			const char *part);
-/* The answer to a GET. */
+/* Returns the answer to a GET. */
 char *definitions_get(const char *path, int *ret_code);
-/* A watch that has said mark. */
+/* Opens a watch and reads it until mark. */
 int  definitions_watch_until(const char *path, const char *headers, const char *mark);
 void definitions_lack(const char *path, const char *part);
-/* Asks until the answer is that, with part or (is_without) without it, from all loops: connections go
- * round. */
+/* Repeats a request until all loops answer with that code, with part or (is_without) without it; connections
+ * are distributed in turn. */
 void definitions_await_answer(uint16_t port, const char *path, int code, const char *part, bool is_without);
 void definitions_await(const char *path, int code, const char *part);
 void definitions_await_without(const char *path, const char *part);

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "http_deletion.h"
 
 #include <unistd.h>

@@ -33,7 +33,7 @@ void http_fixture_start(struct http_fixture *fixture, unsigned loops, const stru
 void http_fixture_stop(struct http_fixture *fixture, vd_dur drain)
 {
 	if (drain.ns)
-		(void) vd_server_drain(fixture->server, drain); /* what is left is cut off */
+		(void) vd_server_drain(fixture->server, drain); /* the remaining connections are cut */
 	fixture->server = vd_server_free(fixture->server);
 }
 

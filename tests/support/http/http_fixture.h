@@ -1,5 +1,5 @@
-/* A server on a store in memory, in this process, and clients on raw sockets. For tests of apiserver.
- * Whatever fails fails the test. */
+/* A server on a store in memory, in this process, and clients on raw sockets. For tests of apiserver. Every
+ * error fails the test. */
 #ifndef HTTP_FIXTURE_H
 #define HTTP_FIXTURE_H
 
@@ -19,7 +19,7 @@ void http_fixture_init(struct http_fixture *fixture);
 /* A server on a free port of 127.0.0.1, with that many loops. options may be NULL. */
 void http_fixture_start(struct http_fixture *fixture, unsigned loops,
 			const struct vd_server_options *options);
-/* drain: how long its connections may take; 0: no time. */
+/* drain: time for its connections to end; 0: none. */
 void http_fixture_stop(struct http_fixture *fixture, vd_dur drain);
 /* init and start with one loop. */
 struct http_fixture http_fixture_open(const struct vd_server_options *options);
@@ -27,8 +27,8 @@ struct http_fixture http_fixture_open(const struct vd_server_options *options);
 void http_fixture_close(struct http_fixture *fixture, vd_dur drain);
 
 uint16_t http_port_of(const struct vd_server *server);
-/* A ConfigMap of that name in the namespace default; what it carries has that size, and does not shrink when
- * random. */
+/* Creates a ConfigMap with that name in the namespace default. Its data has that size, and does not compress
+ * if random. */
 void http_fixture_put(struct http_fixture *fixture, const char *name, size_t size, bool random);
 
 /* ---- Clients ---- */
@@ -38,7 +38,7 @@ void http_fixture_put(struct http_fixture *fixture, const char *name, size_t siz
 #define HTTP_JSON "Content-Type: application/json\r\n"
 #define HTTP_MERGE "Content-Type: application/merge-patch+json\r\n"
 
-/* receive_bytes: how much the socket takes of what is not read; 0: as usual. */
+/* receive_bytes: size of the socket's receive buffer; 0: default. */
 int  http_open(uint16_t port, int receive_bytes);
 void http_send_bytes(int fd, const void *bytes, size_t size);
 /* headers: lines, each with its end. The last one of its connection; or others may follow. */
@@ -47,14 +47,14 @@ void http_send_kept_request(int fd, const char *method, const char *path, const 
 			    const char *body);
 /* At most that many bytes, when there are some; 0 or less: the end. */
 ssize_t http_receive_bytes(int fd, void *bytes, size_t size);
-/* All until mark is there, or (NULL) to the end. NUL-terminated, to be freed. */
+/* Reads until mark, or (NULL) to the end. Returns a NUL-terminated text for the caller to free. */
 char *http_read_until(int fd, const char *mark);
-/* The code of an answer that begins with text; 0: it is none. */
+/* Returns the code of an answer that begins with text; 0: not an answer. */
 int http_code_of(const char *text);
-/* A request on its own connection: head and body of the answer, to be freed. */
+/* Sends a request on its own connection. Returns head and body of the answer for the caller to free. */
 char *http_ask(uint16_t port, const char *method, const char *path, const char *headers, const char *body,
 	       int *ret_code);
-/* It has that code, and part stands in it. */
+/* Expects that code, and part in the answer. */
 void http_expect(uint16_t port, const char *method, const char *path, const char *headers, const char *body,
 		 int code, const char *part);
 

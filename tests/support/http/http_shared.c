@@ -1,4 +1,3 @@
-/* See the header. */
 #include "http_shared.h"
 
 #include <unistd.h>

@@ -1,12 +1,12 @@
-/* One server on a store in memory for all tests of a program, and clients of it that keep their connection.
- * Whatever fails fails the test. */
+/* One server on a store in memory for all tests of a program, and clients that keep their connection. Every
+ * error fails the test. */
 #ifndef HTTP_SHARED_H
 #define HTTP_SHARED_H
 
 #include "http_fixture.h"
 #include "vdtest.h"
 
-/* What one client has read and not yet used up. */
+/* Data that one client has read and not used yet. */
 struct http_client {
 	int    fd;
 	char  *data;

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "player_world.h"
 
 #include "actor_sim.h"
@@ -69,10 +68,10 @@ struct vd_player *player_open(struct vd_env *env, struct vd_player_options optio
 
 vd_rev player_revision_of(const struct vd_player *player)
 {
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 
-	vd_player_position_get(player, &position);
-	return position.revision;
+	vd_player_progress_get(player, &progress);
+	return progress.revision;
 }
 
 static void got_text(void *arg, vd_status status, const struct vd_range_result *result,

@@ -1,5 +1,5 @@
-/* A log, a player of it in the simulator, and a reader that opens its watch again whenever it ends and
- * writes down what it saw. Whatever fails fails the test. */
+/* A log, a player of it in the simulator, and a reader that reopens its watch whenever it ends and records
+ * the events. Every error fails the test. */
 #ifndef PLAYER_WORLD_H
 #define PLAYER_WORLD_H
 
@@ -17,7 +17,8 @@
 extern char player_log_path[64];
 
 void player_write_log(const char *text);
-/* revisions 2..1+count, a second apart; keys k0..k9 in turn, every seventh a delete of one that is there. */
+/* Writes revisions 2..1+count, a second apart; keys k0..k9 in turn, every seventh a delete of an existing
+ * key. */
 void		  player_write_many(unsigned count);
 struct vd_env	 *player_env_new(uint64_t seed);
 struct vd_player *player_open(struct vd_env *env, struct vd_player_options options);

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "verifier_world.h"
 
 #include "rand.h"

@@ -1,5 +1,5 @@
-/* A history of changes, what streams and lists show of it, and the verifier that judges them: for tests
- * that show it something false. */
+/* A history of changes, streams and lists of it, and the verifier that checks them: for tests that falsify
+ * something. */
 #ifndef VERIFIER_WORLD_H
 #define VERIFIER_WORLD_H
 
@@ -29,7 +29,7 @@ struct verifier_entry {
 		vd_rev	 revision, create_rev;
 		int64_t	 version;
 		uint64_t hash;
-	} state[10]; /* behind it; revision 0: not there */
+	} state[10]; /* state after it; revision 0: absent */
 };
 
 extern struct verifier_entry verifier_history[VERIFIER_FIRST + VERIFIER_REVISIONS];

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "h1_peer.h"
 
 #include <poll.h>

@@ -1,5 +1,5 @@
-/* A service of plain requests beside the echo service of calls, on one port, and a client that says bytes
- * to it, with or without TLS. */
+/* A service of plain requests beside the echo service of calls, on one port, and a client that sends raw
+ * bytes to it, with or without TLS. */
 #ifndef H1_PEER_H
 #define H1_PEER_H
 
@@ -12,11 +12,11 @@
 
 /* The service:
  *
- * /hello   says what was asked for
- * /big     as many bytes as the query says
+ * /hello   answers with the request
+ * /big     answers with as many bytes as the query says
  * /hold    is answered when the test releases it
- * /close   ends the connection
- * else 404
+ * /close   closes the connection
+ * others   404
  */
 struct h1_service {
 	struct vdi_lock	     lock;
@@ -49,7 +49,7 @@ bool h1_say(struct h1_client *client, const char *text);
 bool h1_hear_more(struct h1_client *client);
 
 struct h1_answer {
-	int    code; /* 0: none came */
+	int    code; /* 0: no answer */
 	char   head[1024];
 	char   body[512]; /* cut */
 	size_t body_size;
@@ -62,7 +62,7 @@ void		 h1_expect_hello(struct h1_client *client);
 
 #define H1_HELLO "GET /hello?a=b&c HTTP/1.1\r\nHost: x\r\n\r\n"
 
-/* Whoever else comes is served: calls, and requests. */
+/* Checks that other clients are still served: calls, and requests. */
 void h1_expect_service(void);
 
 #endif

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "h2_peer.h"
 
 #include <errno.h>

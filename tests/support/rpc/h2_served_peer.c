@@ -1,4 +1,3 @@
-/* See the header. */
 #include "h2_served_peer.h"
 
 struct peer peer;

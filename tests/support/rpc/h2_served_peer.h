@@ -1,5 +1,4 @@
-/* An echo service and one peer of it that says each frame by itself (h2_peer.h): the setup and teardown of
- * tests. */
+/* An echo service and one peer that sends single frames (h2_peer.h): setup and teardown of tests. */
 #ifndef H2_SERVED_PEER_H
 #define H2_SERVED_PEER_H
 
@@ -9,7 +8,7 @@
 
 extern struct peer peer;
 
-/* options may be NULL. The peer has said nothing yet. */
+/* options may be NULL. The peer has sent nothing yet. */
 int	     h2_served_start_with(const struct vdi_rpc_server_options *options);
 int	     h2_served_start(void **state);
 int	     h2_served_stop(void **state);

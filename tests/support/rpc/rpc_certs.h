@@ -4,7 +4,7 @@
  *   server.pem, server.key     localhost, 127.0.0.1
  *   elsewhere.pem, .key        elsewhere.example
  *   client.pem, client.key     common name alice
- *   stranger.pem, .key         self-signed, trusted by nobody; common name mallory, localhost
+ *   stranger.pem, .key         self-signed, not trusted; common name mallory, localhost
  */
 #ifndef RPC_CERTS_H
 #define RPC_CERTS_H

@@ -14,7 +14,7 @@ struct echo_call {
 	const char		   *method;
 	struct vdi_rpc_blob	   *blob; /* of Count */
 	unsigned		    left;
-	bool is_busy; /* with one message: it is answered before the next one is asked for */
+	bool is_busy; /* with one message, which is answered before the next one is requested */
 	struct vdi_rpc_message pending; /* of Chat, when it could not be sent */
 };
 
@@ -229,15 +229,6 @@ void rpc_echo_stop(struct rpc_echo *echo, const struct vd_env *env)
 	echo->server = NULL;
 }
 
-void rpc_give_way(const struct vd_env *env)
-{
-	struct vdi_wait never;
-
-	vdi_wait_init(&never, env);
-	assert_false(vdi_wait_until(&never, vd_mono_add(vd_env_now(env), VD_MS(1))));
-	vdi_wait_fini(&never);
-}
-
 void rpc_wait_for(const struct vd_env *env, const _Atomic uint64_t *counter, uint64_t at_least)
 {
 	(void) env;
@@ -377,7 +368,7 @@ vd_status rpc_recorder_open(struct rpc_recorder *recorder, const struct vdi_rpc_
 	vd_status status = recorder->client->ops->stream_open(recorder->client, request, &handlers, recorder,
 							      &recorder->stream);
 
-	/* It may have ended already; one that is freed then cannot be asked. */
+	/* The stream may have ended already, and been freed. */
 	if (status == VD_OK && recorder->asks_again && (recorder->keeps_stream || request->timeout.ns == 0))
 		recorder->client->ops->stream_receive(recorder->stream);
 	return status;

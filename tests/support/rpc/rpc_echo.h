@@ -1,5 +1,5 @@
-/* A small service on the server of the transport under test, and what tests want of a client: answers waited
- * for, streams recorded. Real threads, real sockets. */
+/* A small service on the server of the transport under test, and helpers for clients: waits for answers,
+ * records of streams. Real threads, real sockets. */
 #ifndef RPC_ECHO_H
 #define RPC_ECHO_H
 
@@ -33,8 +33,8 @@ struct rpc_echo {
 	_Atomic uint64_t       fulls;
 };
 
-/* listen NULL: a free port of 127.0.0.1. options may be NULL; handlers and methods are filled in. Anything
- * but VD_OK comes from the transport. */
+/* listen NULL: a free port of 127.0.0.1. options may be NULL; handlers and methods are filled in. Errors are
+ * those of the transport. */
 vd_status   rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, const char *listen,
 			   const struct vdi_rpc_server_options *options, struct vd_error *reterr);
 const char *rpc_echo_address(const struct rpc_echo *echo);
@@ -42,8 +42,6 @@ void	    rpc_echo_stop(struct rpc_echo *echo, const struct vd_env *env);
 
 /* Until the counter is at least that much; fails the test after AWAIT_PATIENCE_S. */
 void rpc_wait_for(const struct vd_env *env, const _Atomic uint64_t *counter, uint64_t at_least);
-/* A moment for other threads, in loops that look for something they cannot be told of. */
-void rpc_give_way(const struct vd_env *env);
 
 /* ---- The client's side ---- */
 
@@ -53,7 +51,7 @@ struct rpc_answer {
 	char		       endpoint[256];
 	struct vdi_rpc_message message;
 };
-/* Waits for the answer; the call itself must succeed. */
+/* Makes a call and waits for the answer; starting the call must succeed. */
 struct rpc_answer rpc_ask(const struct vd_env *env, struct vdi_rpc_client *client,
 			  const struct vdi_rpc_request *request);
 /* Any endpoint, that message. */
@@ -66,7 +64,7 @@ struct rpc_asked *rpc_ask_begin(const struct vd_env *env, struct vdi_rpc_client 
 struct rpc_answer rpc_ask_end(struct rpc_asked *asked);
 void		  rpc_answer_release(struct rpc_answer *answer);
 
-/* Records what a stream brings. */
+/* Records the messages and the end of a stream. */
 struct rpc_recorder {
 	const struct vd_env   *env;
 	struct vdi_rpc_client *client;
@@ -88,7 +86,7 @@ struct rpc_recorder {
 };
 void rpc_recorder_init(struct rpc_recorder *recorder, const struct vd_env *env, struct vdi_rpc_client *client,
 		       bool asks_again);
-/* Asks for the first message when it asks again. */
+/* Opens a stream, and requests the first message if asks_again. */
 vd_status rpc_recorder_open(struct rpc_recorder *recorder, const struct vdi_rpc_request *request);
 /* Each fails the test after 20 s. */
 void rpc_recorder_wait_opened(struct rpc_recorder *recorder);

@@ -1,5 +1,5 @@
-/* What the tests of remote calls share: an environment of real threads for each test, and what they wait for
- * in a client. */
+/* Shared by the tests of remote calls: an environment of real threads for each test, and waits for states of
+ * a client. */
 #ifndef RPC_FIXTURE_H
 #define RPC_FIXTURE_H
 
@@ -29,7 +29,7 @@ void rpc_recorder_finish(struct rpc_recorder *recorder, int code);
 
 /* Echo and Hang of one byte, Chat; any endpoint. */
 extern const struct vdi_rpc_request echo_request, hang_request, chat_request;
-/* /test.Echo/Echo of a few bytes goes well. */
+/* Expects that /test.Echo/Echo of a few bytes succeeds. */
 void rpc_expect_echo(struct vdi_rpc_client *client);
 
 /* A listening socket of 127.0.0.1, and its address. */

@@ -29,22 +29,23 @@ struct rpc_script;
 /* one call or stream, as the peer sees it; good until rpc_script_free or rpc_script_forget_ended */
 struct rpc_script_call;
 
-/* All endpoints are up, nothing is delayed. The seed decides delays and who comes first. */
+/* All endpoints are up, nothing is delayed. The seed decides delays and the order of simultaneous
+ * deliveries. */
 struct rpc_script *rpc_script_new(struct vd_env *env, uint64_t seed, const char *const *endpoints,
 				  size_t endpoint_count);
 /* For code under test. Owned by the script; its close is to be called once and answered before
  * rpc_script_free. */
 struct vdi_rpc_client *rpc_script_client(struct rpc_script *script);
-/* After the client's close was done (a client that nobody used needs none). Checks that every stream was
+/* Call after the client's close is complete (an unused client needs none). Checks that every stream was
  * freed. */
 void rpc_script_free(struct rpc_script *script);
 
 /* ---- The network ---- */
 
-/* Everything takes a random time below max, each way. */
+/* Delays everything by a random time below max, in both directions. */
 void rpc_script_set_delay(struct rpc_script *script, vd_dur max);
-/* Down: its calls end with VDI_RPC_UNAVAILABLE at once, whatever was on its way is lost, and new ones go
- * elsewhere or wait. index as in the list. */
+/* Down: calls to the endpoint end with VDI_RPC_UNAVAILABLE at once, data in flight is lost, and new calls use
+ * other endpoints or wait. index: position in the list. */
 void rpc_script_set_up(struct rpc_script *script, size_t endpoint, bool up);
 /* As down and up again. */
 void rpc_script_cut(struct rpc_script *script, size_t endpoint);
@@ -61,7 +62,7 @@ struct rpc_script_peer {
 	void (*opened)(void *arg, struct rpc_script_call *call);
 	void (*message)(void *arg, struct rpc_script_call *call, struct vd_bytes message);
 	void (*half_closed)(void *arg, struct rpc_script_call *call);
-	/* The client has gone: canceled, cut, closed. Not called after rpc_script_end. */
+	/* The client's side has ended: canceled, cut, closed. Not called after rpc_script_end. */
 	void (*canceled)(void *arg, struct rpc_script_call *call);
 	void *arg;
 };
@@ -69,14 +70,14 @@ void rpc_script_set_peer(struct rpc_script *script, const struct rpc_script_peer
 
 /* ---- The peer's answers ---- */
 
-/* One message. Dropped when the call is over. */
+/* Sends one message; dropped if the call is over. */
 void rpc_script_send(struct rpc_script_call *call, struct vd_bytes message);
-/* Not before so much time has passed, nor before what was sent earlier. */
+/* Sends it after that time, but not before earlier messages. */
 void rpc_script_send_later(struct rpc_script_call *call, struct vd_bytes message, vd_dur delay);
 /* The end, after all messages. text NULL: "". Later messages and ends are dropped. */
 void rpc_script_end(struct rpc_script_call *call, int code, const char *text);
 void rpc_script_end_later(struct rpc_script_call *call, int code, const char *text, vd_dur delay);
-/* A unary call's whole answer: the message and VDI_RPC_OK. */
+/* Answers a unary call: the message and VDI_RPC_OK. */
 void rpc_script_answer(struct rpc_script_call *call, struct vd_bytes message);
 
 /* ---- Looking on ---- */
@@ -86,7 +87,7 @@ size_t			rpc_script_call_count(const struct rpc_script *script);
 struct rpc_script_call *rpc_script_call_at(struct rpc_script *script, size_t index);
 /* The oldest call not taken yet (of that method, NULL: any), or NULL. */
 struct rpc_script_call *rpc_script_take_call(struct rpc_script *script, const char *method);
-/* Runs the simulator until there is one; fails the test when none comes within a simulated minute. */
+/* Runs the simulator until there is a call; fails the test if none arrives within a simulated minute. */
 struct rpc_script_call *rpc_script_expect_call(struct rpc_script *script, const char *method);
 
 const char *rpc_script_call_method(const struct rpc_script_call *call);
@@ -95,7 +96,8 @@ vd_dur	    rpc_script_call_timeout(const struct rpc_script_call *call);
 bool	    rpc_script_call_is_stream(const struct rpc_script_call *call);
 bool	    rpc_script_call_is_half_closed(const struct rpc_script_call *call); /* seen by the peer */
 bool	    rpc_script_call_is_canceled(
-	       const struct rpc_script_call *call); /* the peer knows that the client has gone */
+	       /* returns true if the peer knows that the client's side has ended */
+	       const struct rpc_script_call *call);
 bool rpc_script_call_is_over(const struct rpc_script_call *call); /* ended at the client */
 /* Lent as long as the call; data NULL: no such key. */
 struct vd_bytes rpc_script_call_metadata(const struct rpc_script_call *call, const char *key);
@@ -107,7 +109,7 @@ void *rpc_script_call_data(const struct rpc_script_call *call);
 /* Messages that reached the peer; lent as long as the call. */
 size_t		rpc_script_message_count(const struct rpc_script_call *call);
 struct vd_bytes rpc_script_message_at(const struct rpc_script_call *call, size_t index);
-/* The oldest message not taken yet; false when there is none. */
+/* Takes the oldest unread message; false if there is none. */
 bool		rpc_script_take_message(struct rpc_script_call *call, struct vd_bytes *ret_message);
 struct vd_bytes rpc_script_expect_message(struct rpc_script_call *call);
 
@@ -115,7 +117,7 @@ struct vd_bytes rpc_script_expect_message(struct rpc_script_call *call);
 size_t rpc_script_call_pending_bytes(const struct rpc_script_call *call);
 size_t rpc_script_call_pending_count(const struct rpc_script_call *call);
 
-/* Calls and streams that are not over. */
+/* Returns the number of calls and streams that are not over. */
 size_t rpc_script_live_count(const struct rpc_script *script);
 /* Drops the records of calls that are over, for long runs. */
 void rpc_script_forget_ended(struct rpc_script *script);

@@ -1,4 +1,4 @@
-/* The scripted peer as lib/rpc/rpc_client.h sees it, and the actor that hands over what is due. */
+/* The client's side of the scripted peer (lib/rpc/rpc_client.h), and the actor that delivers due data. */
 #include "vdtest.h"
 #include "rpc_script_state.h"
 
@@ -329,13 +329,13 @@ static bool is_due(const struct rpc_script *script, const struct item *item)
 	return item && item->due.ns <= rpc_script_now(script).ns;
 }
 
-/* Whether what was sent can reach a peer; of a call that is over, too. */
+/* Returns true if sent data can reach a peer, also for a call that is over. */
 static bool has_way(const struct rpc_script_call *call)
 {
 	return call->endpoint != SIZE_MAX && !call->is_refused;
 }
 
-/* One thing for either side. False: nothing is due. */
+/* Delivers one item to either side. False: nothing is due. */
 static bool serve_call(struct rpc_script *script, struct rpc_script_call *call)
 {
 	bool did = false;
@@ -389,7 +389,7 @@ void rpc_script_drop_dead(struct rpc_script *script)
 	script->live_count = kept;
 }
 
-/* What is due now and stands still waits for a wake; only the future wants a timer. */
+/* Due but blocked items wait for a wake; only future ones need a timer. */
 static void note_due(vd_mono *due, vd_mono candidate, vd_mono present)
 {
 	if (candidate.ns > present.ns)

@@ -92,7 +92,8 @@ struct rpc_script {
 	size_t			 live_count, live_capacity;
 	struct rpc_script_call **seen; /* by the peer, in order */
 	size_t			 seen_count, seen_capacity;
-	struct rpc_script_call **unseen; /* over, and never seen: kept until their streams are freed */
+	/* calls that ended before the test saw them: kept until their streams are freed */
+	struct rpc_script_call **unseen;
 	size_t			 unseen_count, unseen_capacity;
 	bool			 is_closing, is_closed;
 	void (*closed)(void *arg);
@@ -119,8 +120,8 @@ void	     rpc_script_queue_clear(struct item_queue *queue);
 void	     rpc_script_call_free(struct rpc_script_call *call);
 void	     rpc_script_decide_end(struct rpc_script_call *call, vd_mono due, int code, const char *text,
 				   bool is_local);
-/* An end that overtakes everything: what was on its way to the client is lost, the other way perhaps; the
- * peer learns of it. */
+/* An end that overtakes everything: data in flight to the client is lost, data to the peer perhaps; the peer
+ * is notified. */
 void	  rpc_script_break_call(struct rpc_script_call *call, int code, const char *text, bool is_local);
 bool	  rpc_script_is_refused(struct rpc_script *script, const char *method);
 vd_status rpc_script_call_new(struct rpc_script *script, const struct vdi_rpc_request *request,
@@ -129,7 +130,7 @@ vd_status rpc_script_call_new(struct rpc_script *script, const struct vdi_rpc_re
 /* ---- rpc_script_client.c ---- */
 
 void rpc_script_client_close(struct vdi_rpc_client *client, void (*done)(void *arg), void *arg);
-/* A call that is over still has to reach its peer with what was sent before. */
+/* Returns true also for a call that is over but still has to deliver sent data to its peer. */
 bool rpc_script_is_live(const struct rpc_script_call *call);
 void rpc_script_drop_dead(struct rpc_script *script);
 void rpc_script_run(void *arg);

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "rpc_tally.h"
 
 struct rpc_echo rpc_tally_other;

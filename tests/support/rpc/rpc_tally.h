@@ -1,5 +1,5 @@
-/* For tests of clients: an echo service and, where a test starts it, a second one; calls that nobody waits
- * for, counted; peers that are none. */
+/* For tests of clients: an echo service and, if a test starts it, a second one; calls that are counted and
+ * not waited for; peers that do not speak the protocol. */
 #ifndef RPC_TALLY_H
 #define RPC_TALLY_H
 
@@ -11,7 +11,7 @@ extern struct rpc_echo rpc_tally_other;
 int rpc_tally_start(void **state);
 int rpc_tally_stop(void **state);
 
-/* A call that nobody waits for; counts. */
+/* A counter of calls that are not waited for. */
 struct rpc_tally {
 	_Atomic uint64_t begun;
 	_Atomic uint64_t ended;

@@ -1,5 +1,5 @@
-/* The transport that a test of the seam runs over. Tests are built twice where gRPC C core is: NAME over our
- * own HTTP/2, NAME-grpc over core (tests/support/rpc/choose_grpc.c). */
+/* The transport under test. If gRPC C core is available, tests are built twice: NAME over our own HTTP/2,
+ * NAME-grpc over core (tests/support/rpc/choose_grpc.c). */
 #ifndef RPC_UNDER_TEST_H
 #define RPC_UNDER_TEST_H
 

@@ -1,7 +1,7 @@
-/* A slow and obvious model of what a persist must give back, and a source of random commits. For tests of
+/* A slow and obvious model of the content of a backend, and a source of random commits. For tests of
  * storage/mvcc. */
-#ifndef PERSIST_MODEL_H
-#define PERSIST_MODEL_H
+#ifndef BACKEND_MODEL_H
+#define BACKEND_MODEL_H
 
 #include "backend.h"
 #include "rand.h"
@@ -23,7 +23,7 @@ struct model_lease {
 	vd_wall deadline;
 };
 
-/* What a commit was, beyond its records, and the state of leases after it. */
+/* A commit besides its records, and the state of leases after it. */
 struct model_commit {
 	vd_rev		   revision; /* of the store after it */
 	vd_rev		   compacted;
@@ -43,7 +43,7 @@ struct model {
 	bool		     has_compaction;
 };
 
-/* What a sink got. */
+/* The records passed to a sink. */
 struct model_loaded {
 	vd_rev		     compacted;
 	vd_rev		     revision_min;
@@ -126,7 +126,7 @@ static inline void model_draft_change(struct model *model, struct model_draft *d
 	draft->commit.change_count++;
 }
 
-/* A random commit on top of what the model holds; model_keep or model_drop ends it. */
+/* Drafts a random commit on top of the model; model_keep or model_drop ends it. */
 static inline void model_draft(struct model *model, struct model_draft *draft)
 {
 	uint64_t choice = vdi_rand_below(&model->rand, 10);
@@ -223,7 +223,7 @@ static inline bool model_same_record(const struct model_record *a, const struct 
 	       vd_bytes_equal(vd_kv_value(a->kv), vd_kv_value(b->kv));
 }
 
-/* Whether what was loaded is exactly the first commit_count commits. */
+/* Returns true if the loaded content is exactly that of the first commit_count commits. */
 static inline bool model_equals(const struct model *model, size_t commit_count,
 				const struct model_loaded *loaded)
 {
@@ -247,8 +247,8 @@ static inline bool model_equals(const struct model *model, size_t commit_count,
 	return next == loaded->record_count;
 }
 
-/* The number of commits that came back: the acknowledged ones and perhaps more, never a part of one. Fails
- * the test when nothing fits. */
+/* Returns the number of commits that were loaded: the acknowledged ones and perhaps more, never a part of
+ * one. Fails the test if no number fits. */
 static inline size_t model_match(const struct model *model, const struct model_loaded *loaded)
 {
 	for (size_t count = model->commit_count + 1; count-- > model->durable;)
@@ -298,10 +298,10 @@ static inline vd_status model_loaded_lease(void *arg, int64_t id, int64_t ttl_s,
 	return VD_OK;
 }
 
-static inline struct vdi_persist_sink model_sink(struct model_loaded *loaded)
+static inline struct vdi_backend_sink model_sink(struct model_loaded *loaded)
 {
 	memset(loaded, 0, sizeof *loaded);
-	return (struct vdi_persist_sink) { model_loaded_begin, model_loaded_change, model_loaded_lease,
+	return (struct vdi_backend_sink) { model_loaded_begin, model_loaded_change, model_loaded_lease,
 					   loaded };
 }
 

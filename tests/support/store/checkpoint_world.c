@@ -1,4 +1,3 @@
-/* See the header. */
 #include "checkpoint_world.h"
 
 #include <dirent.h>
@@ -37,7 +36,7 @@ void checkpoint_world_init(struct checkpoint_world *world, uint64_t seed)
 	memset(world, 0, sizeof *world);
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world->env), VD_OK);
 	temp_folder_make(world->path);
-	world->tuning = (struct vdi_persist_tuning) { .segment_size = 16384, .checkpoint_bytes = 4096 };
+	world->tuning = (struct vdi_backend_tuning) { .segment_size = 16384, .checkpoint_bytes = 4096 };
 	world->options = (struct vd_mvcc_options) VD_MVCC_OPTIONS_INIT;
 	world->options.data_dir = world->path;
 	world->options.no_sync = true; /* nothing here depends on the power staying on */
@@ -53,12 +52,12 @@ void checkpoint_world_close(struct checkpoint_world *world)
 {
 	bool is_closed = false;
 
-	if (world->persist == NULL)
+	if (world->backend == NULL)
 		return;
-	vdi_persist_close(world->persist, note_closed, &is_closed);
+	vdi_backend_close(world->backend, note_closed, &is_closed);
 	vdi_sim_run_until_idle(world->env);
 	assert_true(is_closed);
-	world->persist = NULL;
+	world->backend = NULL;
 }
 
 void checkpoint_world_fini(struct checkpoint_world *world)
@@ -72,9 +71,9 @@ void checkpoint_world_fini(struct checkpoint_world *world)
 vd_status checkpoint_world_open(struct checkpoint_world *world)
 {
 	struct model_loaded	loaded;
-	struct vdi_persist_sink sink = model_sink(&loaded);
-	vd_status status = vdi_persist_open_tuned(world->env, &world->options, &world->tuning, &sink,
-						  &world->persist, &world->error);
+	struct vdi_backend_sink sink = model_sink(&loaded);
+	vd_status status = vdi_backend_open_tuned(world->env, &world->options, &world->tuning, &sink,
+						  &world->backend, &world->error);
 
 	if (status == VD_OK)
 		model_cut(&world->model, model_match(&world->model, &loaded));
@@ -89,11 +88,11 @@ void checkpoint_world_write(struct checkpoint_world *world, unsigned groups)
 			struct model_draft draft;
 
 			model_draft(&world->model, &draft);
-			assert_status(vdi_persist_append(world->persist, &draft.commit, &world->error),
+			assert_status(vdi_backend_append(world->backend, &draft.commit, &world->error),
 				      VD_OK);
 			model_keep(&world->model, &draft);
 		}
-		assert_status(vdi_persist_sync(world->persist, &world->error), VD_OK);
+		assert_status(vdi_backend_sync(world->backend, &world->error), VD_OK);
 		world->model.durable = world->model.commit_count;
 		if (vdi_rand_once_in(&world->model.rand, 4))
 			vdi_sim_step(world->env);

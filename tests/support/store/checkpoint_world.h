@@ -1,5 +1,5 @@
-/* A persist that writes checkpoints in a folder of its own, and what lies in that folder. Whatever fails
- * fails the test. */
+/* A backend with checkpoints in a folder of its own, and the files in that folder. Every error fails the
+ * test. */
 #ifndef CHECKPOINT_WORLD_H
 #define CHECKPOINT_WORLD_H
 
@@ -11,9 +11,9 @@
 struct checkpoint_world {
 	struct vd_env		 *env;
 	char			  path[TEMP_FOLDER_SIZE];
-	struct vdi_persist_tuning tuning;
+	struct vdi_backend_tuning tuning;
 	struct vd_mvcc_options	  options;
-	struct vdi_persist	 *persist;
+	struct vdi_backend	 *backend;
 	struct model		  model;
 	struct vd_error		  error;
 	bool			  may_fit; /* a commit that was refused may fit soon */

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "feed_store.h"
 
 #include "lock.h"
@@ -74,7 +73,7 @@ static vd_status feed_range(struct vd_store *store, const struct vd_range_reques
 		result.more = true;
 	}
 	vdi_lock_acquire(&feed->lock);
-	result.revision = feed->revision;
+	result.store_revision = feed->revision;
 	vdi_lock_release(&feed->lock);
 	done(arg, VD_OK, &result, NULL);
 	return VD_OK;

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "history_world.h"
 
 #include "disk_sim.h"
@@ -28,10 +27,10 @@ vd_status history_try_open(struct history_world *w, struct vd_error *error)
 	vd_status			 status;
 
 	w->lost = (struct vd_error) { .code = VD_OK };
-	VDI_TRY(vdi_past_new(&w->past));
-	status = vdi_history_files_open(&options, w->now, w->past, &w->files, &w->lost, error);
+	VDI_TRY(vdi_loaded_history_new(&w->loaded));
+	status = vdi_history_files_open(&options, w->now, w->loaded, &w->files, &w->lost, error);
 	if (status != VD_OK)
-		w->past = vdi_past_unref(w->past);
+		w->loaded = vdi_loaded_history_unref(w->loaded);
 	return status;
 }
 
@@ -41,7 +40,7 @@ void history_open(struct history_world *w)
 
 	assert_status(history_try_open(w, &error), VD_OK);
 	assert_status(vdi_history_files_tidy(w->files, NULL), VD_OK);
-	if (w->past->until == 0)
+	if (w->loaded->until == 0)
 		vdi_history_files_restart(w->files, w->revision);
 	assert_status(vdi_history_files_prepare(w->files, w->now, NULL), VD_OK);
 }
@@ -49,7 +48,7 @@ void history_open(struct history_world *w)
 void history_close(struct history_world *w)
 {
 	w->files = vdi_history_files_close(w->files);
-	w->past = vdi_past_unref(w->past);
+	w->loaded = vdi_loaded_history_unref(w->loaded);
 }
 
 void history_world_fini(struct history_world *w)
@@ -138,22 +137,22 @@ static void assert_same_kv(const struct vd_kv *a, const struct vd_kv *b)
 	assert_int_equal(a->lease, b->lease);
 }
 
-void history_assert_past(struct history_world *w)
+void history_assert_loaded(struct history_world *w)
 {
 	size_t at = 0;
 
 	for (size_t i = 0; i < w->count; i++) {
 		const struct vd_store_event *event = &w->events[i];
 
-		if (event->kv->mod_rev <= w->past->floor || event->kv->mod_rev > w->past->until)
+		if (event->kv->mod_rev <= w->loaded->floor || event->kv->mod_rev > w->loaded->until)
 			continue;
-		assert_true(at < w->past->count);
-		assert_int_equal(event->is_delete, w->past->events[at].is_delete);
-		assert_same_kv(event->kv, w->past->events[at].kv);
-		assert_same_kv(event->previous, w->past->events[at].previous);
+		assert_true(at < w->loaded->count);
+		assert_int_equal(event->is_delete, w->loaded->events[at].is_delete);
+		assert_same_kv(event->kv, w->loaded->events[at].kv);
+		assert_same_kv(event->previous, w->loaded->events[at].previous);
 		at++;
 	}
-	assert_int_equal(at, w->past->count);
+	assert_int_equal(at, w->loaded->count);
 }
 
 void history_sync_and_close(struct history_world *w)
@@ -166,7 +165,7 @@ void history_reopen(struct history_world *w)
 {
 	history_close(w);
 	history_open(w);
-	history_assert_past(w);
+	history_assert_loaded(w);
 }
 
 unsigned history_segments(struct history_world *w, uint64_t *ret_first)

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "local_world.h"
 
 #include "actor_sim.h"
@@ -189,7 +188,7 @@ struct local_reader {
 	vd_status	       status;
 };
 
-/* Reads what there is; each event must be the next true one. */
+/* Reads the available events; each must be the next true one. */
 static void read_some(struct local_world *w, struct local_reader *reader, const char *prefix)
 {
 	struct vd_store_batch batch;

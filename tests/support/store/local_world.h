@@ -1,5 +1,5 @@
-/* A local history in front of an embedded store, which plays an etcd that goes on while the server is
- * stopped and started; on a simulated disk. Whatever fails fails the test. */
+/* A local history on a simulated disk, in front of an embedded store that plays an etcd: it runs on while the
+ * server is stopped and restarted. Every error fails the test. */
 #ifndef LOCAL_WORLD_H
 #define LOCAL_WORLD_H
 
@@ -11,7 +11,7 @@
 #define K(text) vd_bytes_of(text)
 #define LOCAL_DIRECTORY "/data"
 
-/* One change as the store below told it. */
+/* One change as the store below reported it. */
 struct local_truth {
 	vd_rev revision;
 	vd_rev previous; /* 0: none */
@@ -24,7 +24,7 @@ struct local_world {
 	struct vdi_disk	      *disk;
 	struct vd_store	      *mvcc;  /* the etcd's state */
 	struct vd_store	      *chaos; /* the network */
-	struct vd_store	      *front; /* says that it is remote and which one; outlives what takes it over */
+	struct vd_store	      *front; /* claims to be remote, with an identity; outlives the local history */
 	struct part_options    front_options;
 	struct vd_store	      *store; /* under test; NULL: stopped */
 	struct vd_store_watch *oracle;
@@ -49,10 +49,10 @@ void   local_world_fini(struct local_world *w);
 vd_rev local_put(struct local_world *w, const char *key, const char *value);
 vd_rev local_put_some(struct local_world *w, unsigned count);
 void   local_ask_oracle(struct local_world *w);
-/* The store below forgets; the oracle has heard it all before. */
+/* Compacts the store below; the oracle has received all events before. */
 void local_compact(struct local_world *w, vd_rev revision);
-/* A watch of prefix from after a revision gets exactly what happened, and then is told of progress. Returns
- * its number of events. */
+/* Asserts that a watch of prefix from after a revision gets exactly the true events, and then progress.
+ * Returns the number of events. */
 size_t		       local_assert_watch(struct local_world *w, const char *prefix, vd_rev after);
 struct vd_store_status local_status_of(struct local_world *w);
 

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "mvcc_fixture.h"
 
 #include "actor_sim.h"
@@ -77,7 +76,7 @@ void mvcc_got_text(void *arg, vd_status status, const struct vd_range_result *re
 
 	(void) error;
 	assert_status(status, VD_OK);
-	text->revision = result->revision;
+	text->revision = result->store_revision;
 	for (size_t i = 0; i < result->kv_count; i++) {
 		struct vd_bytes key = vd_kv_key(result->kvs[i]);
 		struct vd_bytes value = vd_kv_value(result->kvs[i]);

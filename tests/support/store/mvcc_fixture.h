@@ -1,5 +1,5 @@
-/* An embedded store in memory, in the simulator, and calls of it that remember their answers. Whatever fails
- * fails the test. */
+/* An embedded store in memory, in the simulator, and calls that record their answers. Every error fails the
+ * test. */
 #ifndef MVCC_FIXTURE_H
 #define MVCC_FIXTURE_H
 

@@ -1,4 +1,4 @@
-/* See the header. A part is a page of the inner store at the revision of the first one. */
+/* A part is a page of the inner store at the revision of the first one. */
 #include "part_store.h"
 
 #include "forward_store.h"
@@ -54,7 +54,7 @@ static void on_page(void *arg, vd_status status, const struct vd_range_result *r
 	if (status != VD_OK)
 		return;
 	if (stream->revision == 0)
-		stream->revision = result->revision;
+		stream->revision = result->store_revision;
 	stream->more = result->more;
 	stream->kv_count = result->kv_count;
 	stream->kvs = vdi_calloc(result->kv_count + 1, sizeof *stream->kvs);
@@ -154,11 +154,11 @@ static vd_status part_stream_next(struct vd_store_stream *base, struct vd_store_
 	}
 	if (stream->status != VD_OK)
 		return vd_error_set(reterr, stream->status, "%s", vd_status_sentence(stream->status));
-	*ret_part = (struct vd_store_part) {
-		.range = { .revision = stream->revision, .kvs = stream->kvs, .kv_count = stream->kv_count },
-		.last = !stream->more
-	};
-	ret_part->range.more = ret_part->last && store->options.is_cut;
+	*ret_part = (struct vd_store_part) { .kvs = stream->kvs,
+					     .kv_count = stream->kv_count,
+					     .read_revision = stream->revision,
+					     .last = !stream->more };
+	ret_part->more = ret_part->last && store->options.is_cut;
 	stream->lent = stream->kvs;
 	stream->lent_count = stream->kv_count;
 	stream->kvs = NULL;
@@ -186,7 +186,7 @@ static void part_stream_close(struct vd_store_stream *base)
 	vd_actor_close(stream->actor, free_stream, stream);
 }
 
-/* ---- All the rest goes on to the inner store ---- */
+/* ---- All other operations are forwarded to the inner store ---- */
 
 static vd_status part_status(struct vd_store *store, struct vd_store_status *ret_status)
 {

@@ -1,5 +1,5 @@
-/* A store in front of a real one that offers long reads (vd_store_stream_open), in parts as small as a test
- * wants, and ends them as it says. Everything else goes to the real store. For one thread: the
+/* A store in front of a real one that offers long reads (vd_store_stream_open), in parts of the size that a
+ * test sets, and with the end that the test sets. Everything else is forwarded. For one thread: the
  * simulator's. */
 #ifndef PART_STORE_H
 #define PART_STORE_H
@@ -10,11 +10,11 @@
 
 struct part_options {
 	size_t	  part_len;   /* records in a part; at least 1 */
-	bool	  is_lazy;    /* a part comes some time after it was asked for */
-	bool	  is_remote;  /* it says so */
+	bool	  is_lazy;    /* a part arrives some time after it was requested */
+	bool	  is_remote;  /* it claims to be remote */
 	uint64_t  id;	      /* and that it is this one */
-	bool	  is_refused; /* the open answers VD_UNSUPPORTED */
-	bool	  is_cut;     /* the last part says that there is more */
+	bool	  is_refused; /* the open returns VD_UNSUPPORTED */
+	bool	  is_cut;     /* the last part claims that there is more */
 	size_t	  fail_after; /* parts, then the end is fail_with; with VD_OK it never fails */
 	vd_status fail_with;
 };
@@ -24,8 +24,7 @@ struct vd_store *part_store_new(const struct vd_env *env, struct vd_store *inner
 /* Long reads that were opened, and parts that were given. */
 uint64_t part_store_streams(struct vd_store *store);
 uint64_t part_store_parts(struct vd_store *store);
-/* Nothing may be open. The inner store is left alone, as it is by vd_store_close, which does nothing else
- * either: what takes a store over may come and go. */
+/* Nothing may be open. The inner store stays open, also after vd_store_close, which has no other effect. */
 void part_store_free(struct vd_store *store);
 
 #endif

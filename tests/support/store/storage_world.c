@@ -1,4 +1,3 @@
-/* See the header. */
 #include "storage_world.h"
 
 #include "actor_sim.h"
@@ -41,8 +40,11 @@ void storage_on_object(void *arg, vd_status status, struct vd_object *object, vd
 		memcpy(answer->value, value.data, value.size);
 		answer->value[value.size] = 0;
 		answer->object_revision = vd_object_revision(object);
+		answer->create_revision = vd_object_kv(object)->create_rev;
+		answer->version = vd_object_kv(object)->version;
+		answer->lease = vd_object_kv(object)->lease;
 	}
-	/* Whatever fails says so twice, and why. */
+	/* A failed call reports its status twice, with a message. */
 	assert_true(status == VD_OK || (error && error->code == status && error->message[0]));
 	if (error)
 		answer->error = *error;

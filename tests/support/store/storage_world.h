@@ -1,4 +1,4 @@
-/* vd_storage over an embedded store, in the simulator, and calls of it that are waited for. Whatever fails
+/* vd_storage over an embedded store, in the simulator, and calls that wait for their answers. Every error
  * fails the test. */
 #ifndef STORAGE_WORLD_H
 #define STORAGE_WORLD_H
@@ -13,13 +13,14 @@ struct storage_world {
 	struct vdi_storage *storage;
 };
 
-/* What a call answered. */
+/* The results of a call. */
 struct storage_answer {
 	bool		done;
 	unsigned	calls;
 	vd_status	status;
 	vd_rev		revision; /* as given to the callback */
 	vd_rev		object_revision;
+	int64_t		create_revision, version, lease; /* of the object */
 	char		value[512];
 	struct vd_error error;
 };
@@ -48,7 +49,7 @@ struct storage_change {
 	bool		      saw_missing;
 	unsigned	      fail_below_call;
 	vd_status	      fail_with;
-	unsigned	      interfere; /* calls during which somebody else writes first */
+	unsigned	      interfere; /* number of calls before which another client writes */
 };
 
 vd_status storage_on_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value,

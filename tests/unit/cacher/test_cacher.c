@@ -22,7 +22,7 @@ static void t050_add_modify_delete(void **state)
 			vd_rev			a, b, c;
 
 			cacher_fixture_setup(&f, seed);
-			assert_status(recorder_open(&f, r, &options, kind ? vdi_env_runner(f.env) : NULL),
+			assert_status(recorder_open(&f, r, &options, kind ? vdi_env_executor(f.env) : NULL),
 				      VD_OK);
 			cacher_fixture_settle(&f);
 			a = put_pod(&f, "ns", "x", "one", NULL);
@@ -77,7 +77,7 @@ static void assert_opens(struct cacher_fixture *f, const struct vd_watch_options
 	va_start(arguments, format);
 	vsnprintf(expected, sizeof expected, format, arguments);
 	va_end(arguments);
-	assert_status(recorder_open(f, r, options, vdi_env_runner(f->env)), VD_OK);
+	assert_status(recorder_open(f, r, options, vdi_env_executor(f->env)), VD_OK);
 	cacher_fixture_settle(f);
 	assert_string_equal(recorder_text(r), expected);
 	recorder_close(f, r);
@@ -180,7 +180,7 @@ static void history_from_before_the_start_is_resumable(void **state)
 		options.revision = a;
 		snprintf(expected, sizeof expected, "~ns/x@%lld +ns/y@%lld -ns/y@%lld +ns/z@%lld", b, c, d,
 			 e);
-		assert_status(recorder_open(&f, r, &options, vdi_env_runner(f.env)), VD_OK);
+		assert_status(recorder_open(&f, r, &options, vdi_env_executor(f.env)), VD_OK);
 		cacher_fixture_settle(&f);
 		assert_string_equal(r->events[0].old_app, "web");
 		assert_string_equal(recorder_text(r), expected);
@@ -206,7 +206,8 @@ static void t127_r551_a_future_revision_is_waited_for_in_silence(void **state)
 
 		cacher_fixture_setup(&f, seed);
 		options.revision = put_pod(&f, "ns", "x", NULL, NULL) + 3;
-		assert_status(recorder_open(&f, r, &options, seed % 2 ? NULL : vdi_env_runner(f.env)), VD_OK);
+		assert_status(recorder_open(&f, r, &options, seed % 2 ? NULL : vdi_env_executor(f.env)),
+			      VD_OK);
 		cacher_fixture_settle(&f);
 		for (unsigned i = 0; i < 3; i++)
 			put_pod(&f, "ns", "x", NULL, NULL);
@@ -319,7 +320,7 @@ static void t122_t124_r558_bookmarks_and_the_deadline(void **state)
 	options.deadline = vd_mono_add(vd_env_now(f.env), VD_SECONDS(3));
 	assert_status(recorder_open(&f, silent, &options, NULL), VD_OK);
 	options.allow_bookmarks = true;
-	assert_status(recorder_open(&f, r, &options, vdi_env_runner(f.env)), VD_OK);
+	assert_status(recorder_open(&f, r, &options, vdi_env_executor(f.env)), VD_OK);
 	vdi_sim_advance(f.env, VD_MS(900));
 	assert_int_equal(r->count, 0);
 	vdi_sim_advance(f.env, VD_MS(1400));
@@ -433,7 +434,7 @@ static void r560_closing_before_it_has_begun(void **state)
 		options.send_initial_events = steps % 2 ? VD_TRUE : VD_UNSET;
 		options.allow_bookmarks = steps % 3 == 0;
 		options.revision = steps % 2 ? VD_REVISION_UNSET : vd_cacher_revision(f.cacher) + steps % 4;
-		assert_status(recorder_open(&f, r, &options, steps % 5 ? vdi_env_runner(f.env) : NULL),
+		assert_status(recorder_open(&f, r, &options, steps % 5 ? vdi_env_executor(f.env) : NULL),
 			      VD_OK);
 		for (unsigned step = 0; step < steps / 2; step++)
 			(void) vdi_sim_step(f.env);
@@ -459,7 +460,8 @@ static void t143_closing_inside_the_callbacks(void **state)
 		struct recorder	       *r = calloc(1, sizeof *r);
 
 		cacher_fixture_setup(&f, kind);
-		assert_status(recorder_open(&f, r, &options, kind % 2 ? vdi_env_runner(f.env) : NULL), VD_OK);
+		assert_status(recorder_open(&f, r, &options, kind % 2 ? vdi_env_executor(f.env) : NULL),
+			      VD_OK);
 		if (kind < 2)
 			r->close_in_deliver = true;
 		else
@@ -489,7 +491,7 @@ static void t119_r562_the_end_of_the_cacher_ends_watches(void **state)
 	struct vd_error		error;
 
 	cacher_fixture_setup(&f, 7);
-	assert_status(recorder_open(&f, r, &options, vdi_env_runner(f.env)), VD_OK);
+	assert_status(recorder_open(&f, r, &options, vdi_env_executor(f.env)), VD_OK);
 	stuck->room = 1;
 	assert_status(recorder_open(&f, stuck, &options, NULL), VD_OK);
 	assert_status(vd_cacher_watch(f.cacher, &options, NULL, &pulled, &error), VD_OK);
@@ -597,7 +599,7 @@ static void t121_nothing_is_left_of_many_watchers(void **state)
 
 		snprintf(label, sizeof label, "app=a%u", i % 10);
 		options.label_selector = vd_bytes_of(label);
-		assert_status(recorder_open(&f, &many[i], &options, i % 2 ? NULL : vdi_env_runner(f.env)),
+		assert_status(recorder_open(&f, &many[i], &options, i % 2 ? NULL : vdi_env_executor(f.env)),
 			      VD_OK);
 	}
 	cacher_fixture_settle(&f);
@@ -608,7 +610,7 @@ static void t121_nothing_is_left_of_many_watchers(void **state)
 	assert_int_equal(f.cacher->watcher_index.group_count, 0);
 	assert_int_equal(f.cacher->bookmarks.count, 0);
 	assert_int_equal(f.cacher->watchers.count, 0);
-	assert_null(f.cacher->watchers.outlets);
+	assert_null(f.cacher->watchers.workers);
 	cacher_fixture_teardown(&f);
 	free(many);
 }
@@ -629,7 +631,7 @@ static void torture_opening_a_watch(void **state)
 
 		memset(r, 0, sizeof *r);
 		vdi_alloc_fail_nth(nth, 1);
-		if (recorder_open(&f, r, &options, vdi_env_runner(f.env)) != VD_OK) {
+		if (recorder_open(&f, r, &options, vdi_env_executor(f.env)) != VD_OK) {
 			failed++;
 			vdi_alloc_fail_nth(0, 0);
 			continue;
@@ -660,7 +662,7 @@ static void torture_events_are_late_but_never_lost(void **state)
 	vd_rev			first;
 
 	cacher_fixture_setup(&f, 11);
-	assert_status(recorder_open(&f, r, &options, vdi_env_runner(f.env)), VD_OK);
+	assert_status(recorder_open(&f, r, &options, vdi_env_executor(f.env)), VD_OK);
 	cacher_fixture_settle(&f);
 	first = vd_cacher_revision(f.cacher) + 1;
 	for (unsigned nth = 1; nth < 60; nth++) {

@@ -9,7 +9,7 @@
 
 #define KEY(name) "/registry/pods/ns/" name
 #define POD(name) "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\"}}"
-#define MANY 3000 /* more than an outlet takes in two rounds */
+#define MANY 3000 /* more than a delivery worker takes in two rounds */
 
 static void count_call(void *arg)
 {
@@ -220,7 +220,7 @@ static void idle_watches_end_too(void **state)
 	options.revision = put_pod(&f, "ns", "x", NULL, NULL);
 	cacher_fixture_settle(&f);
 	assert_status(recorder_open(&f, inl, &options, NULL), VD_OK);
-	assert_status(recorder_open(&f, run, &options, vdi_env_runner(f.env)), VD_OK);
+	assert_status(recorder_open(&f, run, &options, vdi_env_executor(f.env)), VD_OK);
 	assert_status(vd_cacher_watch(f.cacher, &options, NULL, &pulled, NULL), VD_OK);
 	cacher_fixture_settle(&f);
 	assert_status(vd_watcher_next(pulled, &event), VD_AGAIN);
@@ -243,6 +243,43 @@ static void idle_watches_end_too(void **state)
 	free(run);
 }
 
+/* However many share a selector and a thread, and however many of them are behind: each one ends, once. */
+static void all_watches_of_one_selector_end(void **state)
+{
+	enum { MOST = 9 };
+
+	for (unsigned count = 1; count <= MOST; count++)
+		for (unsigned served = 0; served < 2; served++) {
+			struct cacher_fixture	f;
+			struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+			struct recorder	       *r = calloc(2 * MOST, sizeof *r);
+			unsigned		drained = 0;
+
+			cacher_fixture_setup(&f, 6);
+			options.revision = put_pod(&f, "ns", "x", NULL, NULL);
+			cacher_fixture_settle(&f);
+			for (unsigned i = 0; i < 2 * count; i++) { /* every other one waits for a revision */
+				struct vd_watch_options own = options;
+
+				own.revision += i % 2 ? 100 : 0;
+				assert_status(recorder_open(&f, &r[i], &own,
+							    served ? vdi_env_executor(f.env) : NULL),
+					      VD_OK);
+			}
+			cacher_fixture_settle(&f);
+			vdi_cacher_drain(f.cacher, options.revision, count_call, &drained);
+			vdi_sim_run_until_idle(f.env);
+			for (unsigned i = 0; i < 2 * count; i++) {
+				expect_ended(&r[i]);
+				recorder_close(&f, &r[i]);
+			}
+			cacher_fixture_settle(&f);
+			assert_int_equal(drained, 1);
+			cacher_fixture_teardown(&f);
+			free(r);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +287,7 @@ int main(void)
 		cmocka_unit_test(the_cache_comes_up_to_the_revision_first),
 		cmocka_unit_test(the_end_cuts_it_short),
 		cmocka_unit_test(idle_watches_end_too),
+		cmocka_unit_test(all_watches_of_one_selector_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
 
 #include "cacher.h"
 #include "cacher_dump.h"
+#include "env.h"
+#include "feed_store.h"
 #include "json_scan.h"
 
 struct dumped {
@@ -93,6 +95,216 @@ static void open_blocked(struct cacher_fixture *f, struct recorder *recorder, co
 	options.revision = vd_cacher_revision(f->cacher);
 	options.label_selector = vd_bytes_of(labels);
 	assert_status(recorder_open(f, recorder, &options, NULL), VD_OK);
+}
+
+__attribute__((format(printf, 2, 3))) static void expect_in(const struct dumped *dump, const char *format,
+							    ...)
+{
+	char	expected[1024];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(expected, sizeof expected, format, arguments);
+	va_end(arguments);
+	if (strstr(dump->text, expected) == NULL)
+		fail_msg("%s is not in %s", expected, dump->text);
+}
+
+static void drop_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
+{
+	vd_list_free(list);
+}
+
+/* Every number is the one that it is called. */
+static void the_dump_counts_what_is_there(void **state)
+{
+	struct vd_list_options	options = VD_LIST_OPTIONS_INIT;
+	struct cacher_fixture	f;
+	struct dumped	       *dump = malloc(sizeof *dump);
+	struct vdi_watch_cache *cache;
+	struct vd_list	       *list;
+	vd_rev			first, second, last;
+
+	cacher_fixture_init(&f, 11);
+	f.options.no_backfill = true;
+	first = put_pod(&f, "a", "x", NULL, NULL);
+	cacher_fixture_open(&f, NULL);
+	vdi_sim_advance(f.env, VD_SECONDS(3));
+	second = put_pod(&f, "a", "y", NULL, NULL);
+	vdi_sim_advance(f.env, VD_SECONDS(4));
+	last = put_pod(&f, "b", "z", NULL, NULL);
+	vdi_sim_advance(f.env, VD_SECONDS(5));
+	options.revision = second;
+	options.match = VD_MATCH_EXACT;
+	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, NULL), VD_OK);
+	vd_list_free(list);
+	options.revision = last + 100;
+	options.match = VD_MATCH_UNSET;
+	for (unsigned i = 0; i < 2; i++)
+		assert_status(vd_cacher_list(f.cacher, &options, drop_list, NULL, NULL), VD_OK);
+	dump_of(&f, dump);
+	cache = &f.cacher->watch_cache;
+	expect_in(dump, "{\"ready\":true,\"state\":\"ready\",\"stateSeconds\":12,\"generation\":1,\"res");
+	expect_in(dump,
+		  "\"resourceVersion\":%lld,\"listResourceVersion\":%lld,\"objects\":3,\"objectBytes\":%lld,",
+		  (long long) last, (long long) first, (long long) cache->store.bytes);
+	expect_in(dump,
+		  "\"history\":{\"oldest\":%lld,\"newest\":%lld,\"events\":2,\"bytes\":%lld,\"capacity\":%d,"
+		  "\"bytesMax\":%lld,\"spanSeconds\":9},\"freshWaiters\":2,\"snapshots\":1,",
+		  (long long) first, (long long) last, (long long) cache->history.bytes,
+		  VDI_HISTORY_CAPACITY_MIN, (long long) f.options.history_bytes);
+	expect_in(dump, "\"reflector\":{\"phase\":\"watching\",\"relists\":0,\"resumes\":0},\"watchChan\":{");
+	expect_in(dump, "\"consistency\":{\"status\":\"none\",\"success\":0,\"failure\":0,\"error\":0},");
+	expect_in(dump,
+		  "\"watchers\":{\"count\":0,\"groups\":0,\"deliveryWorkers\":0,\"live\":0,\"behind\":0,"
+		  "\"blocked\":0,"
+		  "\"ends\":{\"closed\":0,\"canceled\":0,\"timeout\":0,\"expired\":0,\"too_slow\":0,"
+		  "\"error\":0},\"slowest\":[]},\"quarantined\":{\"count\":0,\"total\":0,\"keys\":[]}}");
+	vdi_sim_advance(f.env, VD_SECONDS(451));
+	dump_of(&f, dump);
+	expect_in(dump,
+		  "\"consistency\":{\"status\":\"success\",\"resourceVersion\":%lld,\"digest\":\"%llx\","
+		  "\"success\":1,\"failure\":0,\"error\":0},",
+		  (long long) last, (unsigned long long) f.cacher->consistency.result_digest);
+	expect_in(dump, "\"freshWaiters\":0,");
+	cacher_fixture_teardown(&f);
+	free(dump);
+}
+
+/* A cache that lists again says why; each of its streams that broke counts as what followed. */
+static void the_dump_says_why_it_lists_again(void **state)
+{
+	struct cacher_fixture f;
+	struct dumped	     *dump = malloc(sizeof *dump);
+	struct vd_store	     *feed;
+
+	cacher_fixture_init(&f, 12);
+	f.options.no_backfill = true;
+	feed = feed_store_new(f.env);
+	cacher_fixture_open(&f, feed);
+	feed_break(feed, VD_UNAVAILABLE);
+	vdi_sim_advance(f.env, VD_SECONDS(5));
+	dump_of(&f, dump);
+	expect_in(dump, "\"generation\":1,\"resourceVersion\":");
+	expect_in(dump, "\"relists\":0,\"resumes\":1},\"watchChan\":{");
+	expect_in(dump, "\"history\":{\"oldest\":1,\"newest\":0,\"events\":0,\"bytes\":0,");
+	expect_in(dump, "\"spanSeconds\":0},\"freshWaiters\":0,\"snapshots\":0,");
+	feed_break(feed, VD_EXPIRED);
+	cacher_fixture_settle(&f);
+	dump_of(&f, dump);
+	expect_in(dump,
+		  "{\"ready\":false,\"state\":\"pending\",\"stateSeconds\":0,\"generation\":1,\"lastError\":"
+		  "\"The resourceVersion for the provided watch is too old.\",");
+	expect_in(dump, "\"reflector\":{\"phase\":\"listing\",\"relists\":1,\"resumes\":1},\"consistency\":");
+	vdi_sim_advance(f.env, VD_SECONDS(5));
+	dump_of(&f, dump);
+	expect_in(dump, "{\"ready\":true,\"state\":\"ready\",");
+	expect_in(dump, "\"generation\":2,\"resourceVersion\":");
+	f.cacher = vd_cacher_close_wait(f.cacher);
+	feed_store_free(feed);
+	cacher_fixture_teardown(&f);
+	free(dump);
+}
+
+/* On the threads of the cacher and of an executor: who is up to date, who begins, who is behind, who
+ * fails. */
+static void the_dump_shows_the_states_of_all_watches(void **state)
+{
+	enum { LIVE, LIVE_TOO, BEGINS, BLOCKED, FAILS, COUNT };
+	static struct recorder recorders[COUNT];
+
+	for (unsigned served = 0; served < 2; served++) {
+		struct cacher_fixture f;
+		struct dumped	     *dump = malloc(sizeof *dump);
+		char		      executor[32] = "";
+
+		cacher_fixture_init(&f, 13);
+		f.options.no_backfill = true;
+		put_pod(&f, "a", "x", "web", NULL);
+		cacher_fixture_open(&f, NULL);
+		memset(recorders, 0, sizeof recorders);
+		for (unsigned i = 0; i < COUNT; i++) {
+			static const char *const labels[COUNT] = { "app=web", "app=web", "app!=db", "app=web",
+								   "!none" };
+			struct vd_watch_options	 options = VD_WATCH_OPTIONS_INIT;
+
+			options.label_selector = vd_bytes_of(labels[i]);
+			options.revision = i == FAILS  ? 1 :
+					   i == BEGINS ? VD_REVISION_ANY :
+							 vd_cacher_revision(f.cacher);
+			assert_status(recorder_open(&f, &recorders[i], &options,
+						    served ? vdi_env_executor(f.env) : NULL),
+				      VD_OK);
+			recorders[i].room = i > LIVE_TOO ? 0 : SIZE_MAX;
+		}
+		cacher_fixture_settle(&f);
+		put_pod(&f, "a", "x", "web", "n1");
+		cacher_fixture_settle(&f);
+		dump_of(&f, dump);
+		if (served)
+			(void) snprintf(executor, sizeof executor, ",\"executor\":\"%u\"",
+					vdi_env_executor_number(f.env, vdi_env_executor(f.env)->executor));
+		expect_in(dump,
+			  "\"watchers\":{\"count\":5,\"groups\":3,\"deliveryWorkers\":%u,\"live\":2,"
+			  "\"behind\":3,"
+			  "\"blocked\":3,",
+			  served);
+		expect_in(dump,
+			  "{\"state\":\"live\",\"watchers\":2,\"lagEvents\":0,\"lagBytes\":0%s,"
+			  "\"labelSelector\":\"app=web\"}",
+			  executor);
+		expect_in(dump, "{\"state\":\"blocked\",\"watchers\":1,\"lagEvents\":1,");
+		expect_in(dump, "{\"state\":\"initial, blocked\",\"watchers\":1,\"lagEvents\":1,");
+		expect_in(dump, "{\"state\":\"failing\",\"watchers\":1,\"lagEvents\":1,");
+		for (unsigned i = 0; i < COUNT; i++)
+			recorder_close(&f, &recorders[i]);
+		cacher_fixture_teardown(&f);
+		free(dump);
+	}
+}
+
+/* Each restriction of a watch is shown under its own name, and only those that it has. */
+static void the_dump_shows_what_a_watch_asked_for(void **state)
+{
+	static const struct {
+		const char *namespace_name, *name, *labels, *fields, *shards, *shown;
+	} rows[] = {
+		{ "", "", "", "", "", "\"lagBytes\":0}" },
+		{ "a", "", "", "", "", "\"lagBytes\":0,\"namespace\":\"a\"}" },
+		{ "a", "x", "", "", "", "\"lagBytes\":0,\"namespace\":\"a\",\"name\":\"x\"}" },
+		{ "", "", "app=web", "", "", "\"lagBytes\":0,\"labelSelector\":\"app=web\"}" },
+		{ "", "", "", "spec.nodeName=n1", "",
+		  "\"lagBytes\":0,\"fieldSelector\":\"spec.nodeName=n1\"}" },
+		{ "", "", "", "",
+		  "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')",
+		  "\"lagBytes\":0,\"shardSelector\":\"shardRange(object.metadata.uid, '0x0000000000000000', "
+		  "'0x8000000000000000')\"}" },
+	};
+	static struct recorder recorder;
+	struct dumped	      *dump = malloc(sizeof *dump);
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct cacher_fixture	f;
+
+		memset(&recorder, 0, sizeof recorder);
+		cacher_fixture_setup(&f, 5);
+		put_pod(&f, "a", "x", "web", "n1");
+		cacher_fixture_settle(&f);
+		options.namespace_name = vd_bytes_of(rows[i].namespace_name);
+		options.name = vd_bytes_of(rows[i].name);
+		options.label_selector = vd_bytes_of(rows[i].labels);
+		options.field_selector = vd_bytes_of(rows[i].fields);
+		options.shard_selector = vd_bytes_of(rows[i].shards);
+		assert_status(recorder_open(&f, &recorder, &options, NULL), VD_OK);
+		cacher_fixture_settle(&f);
+		dump_of(&f, dump);
+		if (strstr(dump->text, rows[i].shown) == NULL)
+			fail_msg("%s is not in %s", rows[i].shown, dump->text);
+		recorder_close(&f, &recorder);
+		cacher_fixture_teardown(&f);
+	}
+	free(dump);
 }
 
 /* Who holds more bytes comes first, although it are fewer events; and what the stream has done is shown. */
@@ -282,6 +494,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_dump_names_who_lags),
+		cmocka_unit_test(the_dump_counts_what_is_there),
+		cmocka_unit_test(the_dump_says_why_it_lists_again),
+		cmocka_unit_test(the_dump_shows_the_states_of_all_watches),
+		cmocka_unit_test(the_dump_shows_what_a_watch_asked_for),
 		cmocka_unit_test(the_dump_sorts_by_what_is_held),
 		cmocka_unit_test(the_dump_shows_those_who_lag_most),
 		cmocka_unit_test(o20_undecodable_keys_are_listed_until_they_are_readable),

@@ -439,7 +439,8 @@ static void r486_events_while_a_watch_opens(void **state)
 		first = put_pod(&f, "ns", "x", NULL, NULL);
 		put_pod(&f, "ns", "x", NULL, NULL);
 		options.revision = seed % 2 ? first - 1 : VD_REVISION_ANY;
-		assert_status(recorder_open(&f, r, &options, seed % 3 ? NULL : vdi_env_runner(f.env)), VD_OK);
+		assert_status(recorder_open(&f, r, &options, seed % 3 ? NULL : vdi_env_executor(f.env)),
+			      VD_OK);
 		for (unsigned i = 0; i < 20; i++) {
 			put_pod(&f, "ns", "x", NULL, NULL);
 			for (unsigned steps = 0; steps < (unsigned) (seed % 7); steps++)
@@ -528,6 +529,59 @@ static void r211_an_idle_cache_follows_by_itself(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+static const struct vd_store_ops *honest;
+static vd_rev			  said_compacted, said_kept;
+
+static vd_status say_what_is_compacted(struct vd_store *store, struct vd_store_status *ret_status)
+{
+	vd_status status = honest->status(store, ret_status);
+
+	ret_status->compacted = said_compacted;
+	ret_status->kept = said_kept;
+	return status;
+}
+
+/* Within 15 s the cache drops the history that the store does not have any more, and no longer answers for
+ * revisions before the compaction, also where the store keeps them in memory. */
+static void r455_the_cache_follows_the_compactions_of_the_store(void **state)
+{
+	enum { PUTS = 20 };
+	static const struct {
+		int compacted, kept; /* index of a put; -1: none */
+		int floor, exact;    /* the oldest that a watch, and that an exact list may start from */
+	} rows[] = { { -1, -1, 0, 0 }, { 10, -1, 10, 10 }, { 10, 5, 5, 10 }, { -1, 5, 5, 5 } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_store_ops	ops;
+		struct cacher_fixture	f;
+		struct vdi_watch_cache *cache;
+		vd_rev			at[PUTS];
+
+		cacher_fixture_init(&f, 9);
+		at[0] = put_pod(&f, "a", "x", NULL, NULL);
+		cacher_fixture_open(&f, NULL);
+		cache = &f.cacher->watch_cache;
+		for (unsigned k = 1; k < PUTS; k++)
+			at[k] = put_pod(&f, "a", "x", k % 2 ? "web" : "db", NULL);
+		cacher_fixture_settle(&f);
+		honest = f.store->ops;
+		ops = *honest;
+		ops.status = say_what_is_compacted;
+		said_compacted = rows[i].compacted < 0 ? -1 : at[rows[i].compacted];
+		said_kept = rows[i].kept < 0 ? 0 : at[rows[i].kept];
+		f.store->ops = &ops;
+		vdi_sim_advance(f.env, VD_MS(15100));
+		assert_true(vdi_history_floor(&cache->history) <= at[rows[i].floor]);
+		if (rows[i].floor)
+			assert_int_equal(vdi_history_floor(&cache->history), at[rows[i].floor]);
+		for (int k = 0; k < PUTS; k++)
+			assert_int_equal(vdi_watch_cache_has_revision(cache, at[k]), k >= rows[i].exact);
+		f.cacher = vd_cacher_close_wait(f.cacher);
+		f.store->ops = honest;
+		cacher_fixture_teardown(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -544,6 +598,7 @@ int main(void)
 		cmocka_unit_test(torture_construction),
 		cmocka_unit_test(r211_an_idle_cache_follows_by_itself),
 		cmocka_unit_test(r486_events_while_a_watch_opens),
+		cmocka_unit_test(r455_the_cache_follows_the_compactions_of_the_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,6 +218,10 @@ static void what_cannot_be_told(void **state)
 	assert_null(vd_changes_free(NULL));
 	options = of("", first - 1, 0, false);
 	assert_changes(&f, &options, "expired: too old resource version: %lld (%lld)", first - 1, first);
+	options = of("", 0, first, false); /* from the oldest one, which is the newest */
+	assert_changes(&f, &options, "%s", "");
+	options = of("", 0, first - 1, false);
+	assert_changes(&f, &options, "expired: too old resource version: %lld (%lld)", first - 1, first);
 	options = of("", first, first + 10, false);
 	assert_changes(&f, &options, "too_large_revision: Too large resource version: %lld, current: %lld",
 		       first + 10, first);

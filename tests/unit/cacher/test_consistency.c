@@ -11,11 +11,11 @@
 
 #define PERIOD 300
 
-static uint64_t count_of(const struct cacher_fixture *f, enum vdi_consistency_verdict verdict)
+static uint64_t count_of(const struct cacher_fixture *f, enum vdi_consistency_result result)
 {
-	assert_int_equal(vdi_metric_value(f->cacher->metrics.consistency_checks[verdict]),
-			 f->cacher->consistency.counts[verdict]);
-	return f->cacher->consistency.counts[verdict];
+	assert_int_equal(vdi_metric_value(f->cacher->metrics.consistency_checks[result]),
+			 f->cacher->consistency.counts[result]);
+	return f->cacher->consistency.counts[result];
 }
 
 static void pass(struct cacher_fixture *f, int64_t seconds)
@@ -60,7 +60,31 @@ static void r5a0_it_runs_every_five_minutes_and_something(void **state)
 		assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 2);
 		assert_in_range((uint64_t) f.cacher->consistency.checked.ns - before,
 				(uint64_t) PERIOD * 1000000000, (uint64_t) (PERIOD * 3 / 2 + 1) * 1000000000);
-		assert_int_equal(f.cacher->consistency.verdict, VDI_CONSISTENCY_SUCCESS);
+		assert_int_equal(f.cacher->consistency.result, VDI_CONSISTENCY_SUCCESS);
+		cacher_fixture_teardown(&f);
+	}
+}
+
+/* The answer of the store is what continues the check: it ends in the instant in which it began when the
+ * store is quick, however many pages it takes. */
+static void r5a0_an_answer_is_looked_at_at_once(void **state)
+{
+	for (unsigned count = 1; count <= 2 * VDI_CONSISTENCY_PAGE + 1; count += VDI_CONSISTENCY_PAGE) {
+		struct cacher_fixture f;
+		char		      name[16];
+		vd_mono		      due;
+
+		cacher_fixture_setup(&f, 9);
+		for (unsigned i = 0; i < count; i++) {
+			snprintf(name, sizeof name, "p%u", i);
+			put_pod(&f, "a", name, NULL, NULL);
+		}
+		cacher_fixture_settle(&f);
+		due = f.cacher->consistency.due;
+		vdi_sim_advance(f.env, vd_mono_since(due, vd_env_now(f.env)));
+		vdi_sim_run_until_idle(f.env);
+		assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 1);
+		assert_int_equal(f.cacher->consistency.checked.ns, due.ns);
 		cacher_fixture_teardown(&f);
 	}
 }
@@ -74,7 +98,7 @@ static void r5a0_it_can_be_switched_off(void **state)
 	cacher_fixture_open(&f, NULL);
 	pass(&f, 10 * PERIOD);
 	for (int i = 1; i <= 3; i++)
-		assert_int_equal(count_of(&f, (enum vdi_consistency_verdict) i), 0);
+		assert_int_equal(count_of(&f, (enum vdi_consistency_result) i), 0);
 	cacher_fixture_teardown(&f);
 }
 
@@ -94,8 +118,8 @@ static void r5a1_the_digest_is_upstreams(void **state)
 	snprintf(text, sizeof text, "a/x/%llda/y/%lld", (long long) second, (long long) first);
 	for (const char *at = text; *at; at++)
 		digest = (digest * UINT64_C(0x100000001b3)) ^ (unsigned char) *at;
-	assert_true(f.cacher->consistency.verdict_digest == digest);
-	assert_int_equal(f.cacher->consistency.verdict_revision, second);
+	assert_true(f.cacher->consistency.result_digest == digest);
+	assert_int_equal(f.cacher->consistency.result_revision, second);
 	assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 1);
 	cacher_fixture_teardown(&f);
 }
@@ -287,7 +311,7 @@ static void r5a2_or_stops_the_program(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* No answer, no verdict: nothing changes but a counter. rules: R-5A0, R-715 */
+/* No answer, no result: nothing changes but a counter. rules: R-5A0, R-715 */
 static void r5a2_errors_change_nothing(void **state)
 {
 	struct chaos_options  calm = { 0 }, down = { .refuse = 1000 };
@@ -303,7 +327,7 @@ static void r5a2_errors_change_nothing(void **state)
 	chaos_set(chaos, &down);
 	pass(&f, PERIOD * 3 / 2 + 1);
 	assert_int_equal(count_of(&f, VDI_CONSISTENCY_ERROR), 1);
-	assert_int_equal(f.cacher->consistency.verdict, VDI_CONSISTENCY_ERROR);
+	assert_int_equal(f.cacher->consistency.result, VDI_CONSISTENCY_ERROR);
 	assert_string_equal(f.cacher->consistency.difference, "the line was cut");
 	assert_int_equal(f.cacher->consistency.counts[VDI_CONSISTENCY_NONE], 0);
 	assert_true(vdi_watch_cache_has_revision(&f.cacher->watch_cache, one));
@@ -315,8 +339,8 @@ static void r5a2_errors_change_nothing(void **state)
 	vdi_ready_set_pending(&f.cacher->ready, "test");
 	pass(&f, PERIOD * 3 / 2 + 1);
 	assert_int_equal(count_of(&f, VDI_CONSISTENCY_ERROR), 2);
-	assert_int_equal(f.cacher->consistency.verdict_revision, 0); /* nothing was compared */
-	assert_int_equal(f.cacher->consistency.verdict_digest, 0);
+	assert_int_equal(f.cacher->consistency.result_revision, 0); /* nothing was compared */
+	assert_int_equal(f.cacher->consistency.result_digest, 0);
 	assert_false(f.cacher->consistency.is_running);
 	f.cacher = vd_cacher_close_wait(f.cacher);
 	chaos_store_free(chaos);
@@ -384,7 +408,7 @@ static void r5a1_the_pages_that_are_asked_for(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* Of many differences the first is named; they are gone from the next verdict when they are gone. */
+/* Of many differences the first is named; they are gone from the next result when they are gone. */
 static void r5a2_the_first_difference_is_named(void **state)
 {
 	struct cacher_fixture f;
@@ -403,7 +427,7 @@ static void r5a2_the_first_difference_is_named(void **state)
 		pass(&f, 1);
 	assert_memory_equal(f.cacher->consistency.difference,
 			    "only in storage: /registry/pods/a/x (revision 0 in the cache, ", 62);
-	assert_int_equal(f.cacher->consistency.verdict, VDI_CONSISTENCY_FAILURE);
+	assert_int_equal(f.cacher->consistency.result, VDI_CONSISTENCY_FAILURE);
 	corrupt(&f, NULL, x);
 	corrupt(&f, NULL, y);
 	vd_object_unref(x);
@@ -411,7 +435,7 @@ static void r5a2_the_first_difference_is_named(void **state)
 	while (count_of(&f, VDI_CONSISTENCY_SUCCESS) < 1)
 		pass(&f, 1);
 	assert_string_equal(f.cacher->consistency.difference, "");
-	assert_int_equal(f.cacher->consistency.verdict, VDI_CONSISTENCY_SUCCESS);
+	assert_int_equal(f.cacher->consistency.result, VDI_CONSISTENCY_SUCCESS);
 	assert_int_equal(count_of(&f, VDI_CONSISTENCY_FAILURE), 1);
 	cacher_fixture_teardown(&f);
 }
@@ -419,7 +443,7 @@ static void r5a2_the_first_difference_is_named(void **state)
 static vd_status more_without_keys(struct vd_store *store, const struct vd_range_request *request,
 				   vd_range_fn done, void *arg)
 {
-	struct vd_range_result result = { .revision = 9, .count = 5, .more = true };
+	struct vd_range_result result = { .store_revision = 9, .count = 5, .more = true };
 
 	if (request->range_end.size == 0)
 		return honest->range(store, request, done, arg);
@@ -492,7 +516,7 @@ static void r5a0_it_may_end_in_the_middle(void **state)
 	}
 }
 
-/* Without memory at any point there is a verdict all the same, and never a wrong one. */
+/* Without memory at any point there is a result all the same, and never a wrong one. */
 static void r5a2_torture(void **state)
 {
 	for (unsigned nth = 1; nth < 12; nth++) {
@@ -529,6 +553,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r5a0_it_runs_every_five_minutes_and_something),
+		cmocka_unit_test(r5a0_an_answer_is_looked_at_at_once),
 		cmocka_unit_test(r5a0_it_can_be_switched_off),
 		cmocka_unit_test(r5a1_the_digest_is_upstreams),
 		cmocka_unit_test(r5a1_pages_are_read_at_one_revision),

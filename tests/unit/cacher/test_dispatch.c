@@ -100,7 +100,7 @@ static void open_viewer(struct model *model, struct viewer *viewer)
 	else
 		options.revision = viewer->from;
 	status = recorder_open(&model->f, &viewer->recorder, &options,
-			       roll(model, 2) ? vdi_env_runner(model->f.env) : NULL);
+			       roll(model, 2) ? vdi_env_executor(model->f.env) : NULL);
 	assert_true(status == VD_OK || status == VD_NOT_READY);
 	viewer->is_open = status == VD_OK;
 }

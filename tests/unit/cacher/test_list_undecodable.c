@@ -322,7 +322,7 @@ static vd_status more_without_keys(struct vd_store *store, const struct vd_range
 				   vd_range_fn done, void *arg)
 {
 	static unsigned	       asked;
-	struct vd_range_result result = { .revision = 9, .count = 5, .more = asked++ < 10 };
+	struct vd_range_result result = { .store_revision = 9, .count = 5, .more = asked++ < 10 };
 
 	if (request->range_end.size == 0)
 		return real->range(store, request, done, arg);

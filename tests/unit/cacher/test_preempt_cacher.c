@@ -2,6 +2,8 @@
  * kind of race is likely, and knows what must come. */
 #include "cacher_fixture.h"
 
+#include <poll.h>
+
 #include "cacher.h"
 #include "env.h"
 #include "feed_store.h"
@@ -13,9 +15,9 @@
 #define POD(name) "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\"}}"
 
 struct race {
-	struct cacher_fixture f;
-	struct recorder	      recorders[WATCHERS];
-	struct vd_runner_ops  ops[WATCHERS];
+	struct cacher_fixture  f;
+	struct recorder	       recorders[WATCHERS];
+	struct vd_executor_ops ops[WATCHERS];
 };
 
 static void put_done(void *arg, vd_status status, const struct vd_txn_result *result,
@@ -42,14 +44,14 @@ static void start_put(struct race *race, unsigned number)
 /* Each watcher has a group of its own, and wants everything. */
 static void open_watcher(struct race *race, unsigned index, vd_rev from, bool bookmarks)
 {
-	struct vd_runner	runner = *vdi_env_runner(race->f.env);
+	struct vd_executor	executor = *vdi_env_executor(race->f.env);
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 	char			selector[32];
 
 	snprintf(selector, sizeof selector, "app in (x,y%u)", index);
-	/* The same simulator under another name: an outlet of its own. */
-	race->ops[index] = *runner.ops;
-	runner.ops = &race->ops[index];
+	/* The same simulator under another name: a delivery worker of its own. */
+	race->ops[index] = *executor.ops;
+	executor.ops = &race->ops[index];
 	memset(&race->recorders[index], 0, sizeof race->recorders[index]);
 	options.label_selector = vd_bytes_of(selector);
 	options.revision = from;
@@ -57,7 +59,7 @@ static void open_watcher(struct race *race, unsigned index, vd_rev from, bool bo
 	options.allow_bookmarks = bookmarks;
 	if (from > 0)
 		options.send_initial_events = VD_UNSET;
-	assert_status(recorder_open(&race->f, &race->recorders[index], &options, &runner), VD_OK);
+	assert_status(recorder_open(&race->f, &race->recorders[index], &options, &executor), VD_OK);
 }
 
 static void close_watchers(struct race *race)
@@ -259,7 +261,7 @@ static void open_on(struct race *race, unsigned index, const char *selector, str
 	options.label_selector = vd_bytes_of(selector);
 	options.revision = VD_REVISION_ANY;
 	options.send_initial_events = VD_FALSE;
-	sink.runner = vdi_env_runner(race->f.env);
+	sink.executor = vdi_env_executor(race->f.env);
 	if (gated) {
 		sink.deliver = deliver_through_gate;
 		sink.ended = end_gated;
@@ -283,9 +285,8 @@ static vd_rev feed_pod(struct race *race, struct vd_store *feed, const char *app
 }
 
 /* A watcher that is not a member yet stands exactly where the history of a generation ends, while the
- * delivery worker is held up between taking its dirty lanes and running the last of them. Meanwhile the cache
- * lists again.
- * rules: R-562 */
+ * delivery worker is held up between taking its dirty subscriptions and running the last of them. Meanwhile
+ * the cache lists again. rules: R-562 */
 static void a_watch_at_the_end_of_a_generation_does_not_see_the_next_one(void **state)
 {
 	static struct race race;
@@ -307,11 +308,11 @@ static void a_watch_at_the_end_of_a_generation_does_not_see_the_next_one(void **
 		slow->room = 1;
 		fresh->room = SIZE_MAX;
 		open_on(&race, 0, "app in (x,z)",
-			&gated); /* opened first: its lane is the first of a batch */
+			&gated); /* opened first: its subscription is the first of a batch */
 		open_on(&race, 1, "app in (x,y)", NULL);
 		(void) feed_pod(&race, feed, "x");
 		gated.first = feed_pod(&race, feed, "x") +
-			      1; /* the second one finds no room: that lane has no member */
+			      1; /* the second one finds no room: that subscription has no member */
 		vdi_lock_acquire(&gates[0]);
 		(void) feed_pod(&race, feed, "z");
 		vdi_lock_acquire(&gates[1]);
@@ -517,6 +518,68 @@ static void an_embedded_watch_sees_each_event_once(void **state)
 
 /* ---- Reads of the past ---- */
 
+/* ---- Pulled watches ---- */
+
+static bool is_readable(int fd)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+
+	return poll(&poll_fd, 1, 0) == 1;
+}
+
+static vd_rev pull_in_order(struct vd_watcher *watcher, vd_rev last)
+{
+	struct vd_watch_event event;
+	vd_status	      status;
+
+	while ((status = vd_watcher_next(watcher, &event)) == VD_OK)
+		assert_int_equal(event.revision, ++last);
+	assert_status(status, VD_AGAIN);
+	return last;
+}
+
+/* Events that come while the reader finds nothing and clears the descriptor make it readable again, or are
+ * given at once: a reader that takes events only when the descriptor is readable gets them all. */
+static void a_pulled_watch_is_readable_while_it_has_events(void **state)
+{
+	static struct race race;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 100; seed++) {
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+		struct vd_watcher      *watcher;
+		vd_rev			start, last;
+		int			fd;
+
+		cacher_fixture_init_preempted(&race.f, seed, 3, VD_US(0));
+		cacher_fixture_open(&race.f, NULL);
+		last = start = put_pod(&race.f, "ns", "p0", "x", NULL);
+		cacher_fixture_settle(&race.f);
+		options.revision = start;
+		assert_status(vd_cacher_watch(race.f.cacher, &options, NULL, &watcher, NULL), VD_OK);
+		fd = vd_watcher_fd(watcher);
+		assert_true(fd >= 0);
+		last = pull_in_order(watcher, last);
+		for (unsigned i = 0; i < 40; i++) {
+			start_put(&race, i);
+			for (uint64_t steps = vd_env_random_below(race.f.env, 8); steps; steps--)
+				(void) vdi_sim_step(race.f.env);
+			(void) vdi_sim_set_atomic(race.f.env, false);
+			if (is_readable(fd))
+				last = pull_in_order(watcher, last);
+			(void) vdi_sim_set_atomic(race.f.env, true);
+		}
+		cacher_fixture_settle(&race.f);
+		for (unsigned i = 0; i < 3 && is_readable(fd); i++) {
+			last = pull_in_order(watcher, last);
+			cacher_fixture_settle(&race.f);
+		}
+		assert_int_equal(last, start + 40);
+		vd_watcher_close(watcher, NULL, NULL);
+		cacher_fixture_teardown(&race.f);
+	}
+}
+
 static void note_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
 {
 	struct vd_list	**ret_list = arg;
@@ -583,6 +646,7 @@ int main(void)
 		cmocka_unit_test(a_store_that_goes_back_is_listed_again),
 		cmocka_unit_test(periodic_progress_comes_again_after_events),
 		cmocka_unit_test(an_embedded_watch_sees_each_event_once),
+		cmocka_unit_test(a_pulled_watch_is_readable_while_it_has_events),
 		cmocka_unit_test(a_state_of_the_past_is_whole_or_expired),
 	};
 

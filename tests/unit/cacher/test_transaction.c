@@ -223,13 +223,13 @@ static void run_world(uint64_t seed, unsigned decode_workers, const struct chaos
 	assert_status(recorder_open(&world.f, &live[0], &options, NULL), VD_OK);
 	live[1].room = 70;
 	options.deadline = VD_NEVER;
-	assert_status(recorder_open(&world.f, &live[1], &options, vdi_env_runner(world.f.env)), VD_OK);
+	assert_status(recorder_open(&world.f, &live[1], &options, vdi_env_executor(world.f.env)), VD_OK);
 	options.send_initial_events = VD_TRUE;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		write_round(&world);
 		if (round == 1 + seed % 4)
 			assert_status(recorder_open(&world.f, &live[2], &options,
-						    seed % 3 ? NULL : vdi_env_runner(world.f.env)),
+						    seed % 3 ? NULL : vdi_env_executor(world.f.env)),
 				      VD_OK);
 		for (unsigned step = 0; step < 120; step++) {
 			random = random * UINT64_C(6364136223846793005) + 1;

@@ -174,7 +174,8 @@ static void members_and_maintenance(void **state)
 
 /* ---- Watches ---- */
 
-/* Creates a watch and writes: all events come, each once and in order, or the stream ends with words. */
+/* Creates a watch of what there is from that revision on, up to revision 11: all events come, each once and
+ * in order, or the stream ends with words. */
 static bool watch(struct etcd_server_fixture *fixture, int64_t revision)
 {
 	Etcdserverpb__WatchCreateRequest create = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
@@ -208,7 +209,7 @@ static bool watch(struct etcd_server_fixture *fixture, int64_t revision)
 	is_good = !call.is_finished && !is_canceled;
 	if (is_good) {
 		assert_true(is_created);
-		assert_int_equal(last, revision + 9);
+		assert_int_equal(last, 11);
 	} else if (call.is_finished) {
 		assert_int_not_equal(call.code, 0);
 		assert_true(call.text[0] != 0);
@@ -220,28 +221,79 @@ static bool watch(struct etcd_server_fixture *fixture, int64_t revision)
 static void watches(void **state)
 {
 	struct etcd_server_fixture *fixture = *state;
-	bool			    was_reached = true;
-	unsigned		    failures = 0;
 
 	for (int i = 0; i < 10; i++)
 		etcd_server_put(fixture, "key-x", "value");
-	assert_true(watch(fixture, 2));
-	for (uint64_t n = 1; was_reached && n < REQUESTS_MAX; n++) {
-		bool is_good;
+	/* All events, two, and one: frames of few events are kept for the next watcher. */
+	for (int i = 0; i < 3; i++) {
+		int64_t	 revision = (const int64_t[]) { 2, 10, 11 }[i];
+		bool	 was_reached = true;
+		unsigned failures = 0;
 
-		vdi_alloc_fail_nth(n, 1);
-		is_good = watch(fixture, 2);
-		was_reached = vdi_alloc_failed();
-		vdi_alloc_fail_nth(0, 0);
-		failures += !is_good;
-		assert_true(is_good || was_reached);
+		for (uint64_t n = 1; was_reached && n < REQUESTS_MAX; n++) {
+			bool is_good;
+
+			vdi_alloc_fail_nth(n, 1);
+			is_good = watch(fixture, revision);
+			was_reached = vdi_alloc_failed();
+			vdi_alloc_fail_nth(0, 0);
+			failures += !is_good;
+			assert_true(is_good || was_reached);
+		}
+		assert_false(was_reached);
+		assert_true(failures > 0);
+		assert_true(watch(fixture, revision));
 	}
-	assert_false(was_reached);
-	assert_true(failures > 0);
-	assert_true(watch(fixture, 2));
 }
 
 /* ---- The server itself ---- */
+
+static void options_are_checked(void **state)
+{
+	static const struct {
+		struct vdi_etcdserver_options options;
+		const char		     *message;
+	} rows[] = {
+		{ { .txn_ops_max = 129 },
+		  "etcd: the maximum of operations in a transaction must be at most 128" },
+		{ { .progress_interval = { -1 } }, "etcd: an option is outside its range" },
+		{ { .token_ttl = { -1 } }, "etcd: an option is outside its range" },
+		{ { .txn_ops_max = 128, .bcrypt_cost = 4 }, NULL },
+	};
+	struct vd_mvcc_options mvcc = VD_MVCC_OPTIONS_INIT;
+	struct vdi_etcdserver *server = NULL;
+	struct vd_store	      *store;
+	struct vd_env	      *env;
+	struct vd_error	       error;
+
+	(void) state;
+	assert_status(vdi_env_new_sim(7, NULL, NULL, &env), VD_OK);
+	assert_status(vd_store_open_mvcc(env, &mvcc, &store, NULL), VD_OK);
+	assert_status(vdi_etcdserver_new(env, &(struct vdi_etcdserver_options) { 0 }, &server, &error),
+		      VD_INVALID_ARGUMENT);
+	assert_string_equal(error.message, "etcd: store is NULL");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_etcdserver_options options = rows[i].options;
+
+		options.store = store;
+		assert_status(vdi_etcdserver_new(env, &options, &server, &error),
+			      rows[i].message ? VD_INVALID_ARGUMENT : VD_OK);
+		if (rows[i].message)
+			assert_string_equal(error.message, rows[i].message);
+	}
+	/* What was not given. */
+	assert_string_equal(server->options.name, "default");
+	assert_int_equal(server->options.request_bytes_max, 3 << 19);
+	assert_int_equal(server->options.progress_interval.ns, VD_SECONDS(600).ns);
+	assert_int_equal(server->options.watchers_max, 100000);
+	assert_int_equal(server->options.token_ttl.ns, VD_SECONDS(300).ns);
+	assert_int_equal(server->options.bcrypt_cost, 4);
+	vdi_etcdserver_stop(server);
+	(void) vdi_sim_run_until_idle(env);
+	(void) vdi_etcdserver_free(server);
+	(void) vd_store_close_wait(store);
+	vd_env_free(env);
+}
 
 static void a_server_that_cannot_be_made_leaves_nothing(void **state)
 {
@@ -284,6 +336,7 @@ int main(void)
 		TEST(keys_and_leases),
 		TEST(members_and_maintenance),
 		TEST(watches),
+		cmocka_unit_test(options_are_checked),
 		cmocka_unit_test(a_server_that_cannot_be_made_leaves_nothing),
 	};
 

@@ -1,8 +1,12 @@
 /* Unit tests of etcdserver/serve_metrics.c: what calls count. That names, labels and buckets are etcd's is in
  * tests/integration/etcd_metrics.py. */
+#include "auth.h"
 #include "env.h"
 #include "etcd_server_fixture.h"
 #include "metrics.h"
+#include "serve_counts.h"
+#include "serve_http.h"
+#include "serve_state.h"
 #include "vdtest.h"
 
 static void expect_text(struct etcd_server_fixture *fixture, const char *sample, const char *value)
@@ -66,17 +70,95 @@ static void what_there_is_none_of_is_zero(void **state)
 	expect_text(*state, "etcd_server_leader_changes_seen_total", "1");
 }
 
+/* What a server of one member says of itself. */
+static void values_of_the_server(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	char			    sample[128], number[24];
+
+	etcd_server_put(fixture, "a", "1");
+	/* Revision 2, and three entries that etcd writes at its start. */
+	expect_text(fixture, "etcd_server_proposals_committed_total", "5");
+	expect_text(fixture, "etcd_server_proposals_applied_total", "5");
+	etcd_server_put(fixture, "a", "2");
+	expect_text(fixture, "etcd_server_proposals_committed_total", "6");
+	expect_text(fixture, "etcd_server_proposals_applied_total", "6");
+	expect_text(fixture, "etcd_server_quota_backend_bytes", "2147483648");
+	fixture->server->options.quota_bytes = 12345678;
+	expect_text(fixture, "etcd_server_quota_backend_bytes", "12345678");
+	fixture->server->options.quota_bytes = 0;
+	(void) snprintf(sample, sizeof sample, "etcd_server_id{server_id=\"%llx\"}",
+			(unsigned long long) fixture->server->member_id);
+	expect_text(fixture, sample, "1");
+	expect_text(fixture, "etcd_server_version{server_version=\"3.7.3\"}", "1");
+	expect_text(fixture, "etcd_cluster_version{cluster_version=\"3.7\"}", "1");
+	(void) snprintf(number, sizeof number, "%llu",
+			(unsigned long long) vdi_auth_revision(fixture->server->auth));
+	expect_text(fixture, "etcd_debugging_auth_revision", number);
+}
+
+/* Each answer of /health is counted as what it was. */
+static void answers_about_health_are_counted(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+
+	expect_text(fixture, "etcd_server_health_success", "0");
+	expect_text(fixture, "etcd_server_health_failures", "0");
+	for (int i = 0; i < 5; i++) {
+		struct vdi_rpc_http http = { .method = VDI_HTTP_GET,
+					     .path = vd_bytes_of("/health"),
+					     .code = 200 };
+
+		if (i == 3)
+			vdi_serve_state_raise(fixture->server->state, fixture->server->member_id,
+					      VDI_ALARM_NOSPACE);
+		vdi_buffer_init(&http.headers, 4096);
+		vdi_buffer_init(&http.body, 4096);
+		vdi_serve_http_fill(fixture->server, false, &http);
+		assert_int_equal(http.code, i < 3 ? 200 : 503);
+		vdi_buffer_fini(&http.headers);
+		vdi_buffer_fini(&http.body);
+	}
+	expect_text(fixture, "etcd_server_health_success", "3");
+	expect_text(fixture, "etcd_server_health_failures", "2");
+}
+
+/* Each gRPC code has a counter; what is no code counts as Unknown. Only the first end counts. */
+static void ends_are_counted_by_their_code(void **state)
+{
+	static const int codes[] = { 0, 1, 16, 17, 18, -1, INT32_MAX };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(codes); i++) {
+		struct vdi_serve_method_counts counts = { 0 };
+		struct vdi_serve_call	       call = { .counts = &counts };
+		int			       wanted = codes[i] >= 0 && codes[i] <= 16 ? codes[i] : 2;
+
+		vdi_serve_count_ended(&call, codes[i]);
+		vdi_serve_count_ended(&call, 5);
+		for (int code = 0; code < VDI_SERVE_CODES; code++)
+			assert_int_equal(counts.handled[code], code == wanted);
+		assert_null(counts.handling);
+	}
+	/* A call of an unknown method has no counters. */
+	vdi_serve_count_ended(&(struct vdi_serve_call) { 0 }, 0);
+}
+
 /* What takes long is measured each time. */
 static void hashes_are_measured(void **state)
 {
 	struct etcd_server_fixture *fixture = *state;
 	Etcdserverpb__HashKVRequest request = ETCDSERVERPB__HASH_KVREQUEST__INIT;
+	Etcdserverpb__HashRequest   whole = ETCDSERVERPB__HASH_REQUEST__INIT;
 
 	expect_text(fixture, "etcd_mvcc_hash_rev_duration_seconds_count", "0");
 	for (int i = 0; i < 2; i++)
 		ETCD_FREE(ETCD_ASK(fixture, "Maintenance/HashKV", &request, hash_kvresponse));
 	expect_text(fixture, "etcd_mvcc_hash_rev_duration_seconds_count", "2");
 	expect_text(fixture, "etcd_mvcc_hash_duration_seconds_count", "0");
+	for (int i = 0; i < 3; i++)
+		ETCD_FREE(ETCD_ASK(fixture, "Maintenance/Hash", &whole, hash_response));
+	expect_text(fixture, "etcd_mvcc_hash_rev_duration_seconds_count", "2");
+	expect_text(fixture, "etcd_mvcc_hash_duration_seconds_count", "3");
 }
 
 /* A client that goes away, with nobody having ended its call: Canceled. rules: E-319 */
@@ -122,6 +204,9 @@ int main(void)
 		CASE(calls_are_counted_by_method_and_code),
 		CASE(hashes_are_measured),
 		CASE(what_there_is_none_of_is_zero),
+		CASE(values_of_the_server),
+		CASE(answers_about_health_are_counted),
+		CASE(ends_are_counted_by_their_code),
 		CASE(a_stream_counts_its_messages_and_ends_canceled),
 		CASE(methods_that_are_unknown_count_as_calls_only),
 	};

@@ -78,7 +78,7 @@ RESULT(actor_without_options, vd_actor, vd_actor_new(w->env, NULL, &result))
 RESULT(actor_without_name, vd_actor, vd_actor_new(w->env, &nameless, &result))
 RESULT(actor_without_handler, vd_actor, vd_actor_new(w->env, &handlerless, &result))
 CALL(actor_without_result, vd_actor_new(w->env, &actor, NULL))
-RESULT(actor_without_runner, vd_actor, vd_runner_actor_new(NULL, &actor, &result))
+RESULT(actor_without_executor, vd_actor, vd_executor_actor_new(NULL, &actor, &result))
 RESULT(poller_without_env, vd_poller, vd_poller_new(NULL, &result))
 CALL(poller_without_result, vd_poller_new(w->env, NULL))
 CALL(allocator_without_functions, vd_allocator_install(&(struct vd_allocator) { 0 }))
@@ -244,10 +244,10 @@ PLAYER(player_with_unknown_fault, options.faults = "nosuch=1")
 PLAYER(player_without_result, (void) player; return vd_player_open(w->env, &options, NULL, &w->error))
 RESULT(player_without_options, vd_player, vd_player_open(w->env, NULL, &result, &w->error))
 CALL(player_wait_of_nothing, vd_player_wait(NULL, 1, VD_SECONDS(-1), &w->error))
-RESULT(rehearsal_without_options, vd_rehearsal, vd_rehearsal_open(NULL, &result, &w->error))
-CALL(rehearsal_run_of_nothing, vd_rehearsal_run(NULL, 1, &w->error))
-RESULT(rehearsal_cacher_of_nothing, vd_cacher, vd_rehearsal_cacher(NULL, "/a/", false, &result, &w->error))
-CALL(rehearsal_rule_of_nothing, vd_rehearsal_always(NULL, "rule", NULL, NULL))
+RESULT(simulation_without_options, vd_simulation, vd_simulation_open(NULL, &result, &w->error))
+CALL(simulation_run_of_nothing, vd_simulation_run(NULL, 1, &w->error))
+RESULT(simulation_cacher_of_nothing, vd_cacher, vd_simulation_cacher(NULL, "/a/", false, &result, &w->error))
+CALL(simulation_rule_of_nothing, vd_simulation_always(NULL, "rule", NULL, NULL))
 
 /* ---- The server ---- */
 
@@ -322,7 +322,7 @@ static const struct misuse misuses[] = {
 	MISUSE(actor_without_name, VD_INVALID_ARGUMENT, NULL),
 	MISUSE(actor_without_handler, VD_INVALID_ARGUMENT, NULL),
 	MISUSE(actor_without_result, VD_INVALID_ARGUMENT, NULL),
-	MISUSE(actor_without_runner, VD_INVALID_ARGUMENT, NULL),
+	MISUSE(actor_without_executor, VD_INVALID_ARGUMENT, NULL),
 	MISUSE(poller_without_env, VD_INVALID_ARGUMENT, NULL),
 	MISUSE(poller_without_result, VD_INVALID_ARGUMENT, NULL),
 	MISUSE(poller_in_a_simulation, VD_INVALID_ARGUMENT, NULL),
@@ -377,10 +377,10 @@ static const struct misuse misuses[] = {
 	MISUSE(player_without_result, VD_INVALID_ARGUMENT, "ret_player is NULL"),
 	MISUSE(player_without_options, VD_INVALID_ARGUMENT, "options is NULL"),
 	MISUSE(player_wait_of_nothing, VD_INVALID_ARGUMENT, "player is NULL"),
-	MISUSE(rehearsal_without_options, VD_INVALID_ARGUMENT, "options is NULL"),
-	MISUSE(rehearsal_run_of_nothing, VD_INVALID_ARGUMENT, "rehearsal is NULL"),
-	MISUSE(rehearsal_cacher_of_nothing, VD_INVALID_ARGUMENT, "rehearsal is NULL"),
-	MISUSE(rehearsal_rule_of_nothing, VD_INVALID_ARGUMENT, NULL),
+	MISUSE(simulation_without_options, VD_INVALID_ARGUMENT, "options is NULL"),
+	MISUSE(simulation_run_of_nothing, VD_INVALID_ARGUMENT, "simulation is NULL"),
+	MISUSE(simulation_cacher_of_nothing, VD_INVALID_ARGUMENT, "simulation is NULL"),
+	MISUSE(simulation_rule_of_nothing, VD_INVALID_ARGUMENT, NULL),
 	MISUSE(server_of_another_size, VD_INVALID_ARGUMENT, "options of 3 bytes"),
 	MISUSE(server_with_zeroed_options, VD_INVALID_ARGUMENT, "head_timeout is 0 ms"),
 	MISUSE(server_without_address, VD_INVALID_ARGUMENT, "listen address"),

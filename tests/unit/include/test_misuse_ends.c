@@ -299,7 +299,7 @@ static void watcher_closed_twice(void)
 
 	misuse_world_init(&w);
 	assert_status(vd_poller_new(w.env, &poller), VD_OK);
-	sink.runner = vd_poller_runner(poller); /* nobody runs it, so the watcher stays */
+	sink.executor = vd_poller_executor(poller); /* nobody runs it, so the watcher stays */
 	watcher = watch_pods(&sink);
 	vd_watcher_close(watcher, NULL, NULL);
 	vd_watcher_close(watcher, NULL, NULL);
@@ -313,7 +313,7 @@ static void informer_closed_twice(void)
 
 	misuse_world_init(&w);
 	assert_status(vd_poller_new(w.env, &poller), VD_OK);
-	options.runner = vd_poller_runner(poller);
+	options.executor = vd_poller_executor(poller);
 	assert_status(vd_informer_open(w.pods, &options, &informer, NULL), VD_OK);
 	vd_informer_close(informer, NULL, NULL);
 	vd_informer_close(informer, NULL, NULL);
@@ -334,7 +334,7 @@ static void poller_inside_itself(void)
 
 	misuse_world_init(&w);
 	assert_status(vd_poller_new(w.env, &running_poller), VD_OK);
-	assert_status(vd_runner_actor_new(vd_poller_runner(running_poller), &options, &actor), VD_OK);
+	assert_status(vd_executor_actor_new(vd_poller_executor(running_poller), &options, &actor), VD_OK);
 	vd_actor_wake(actor);
 	vd_poller_run(running_poller);
 }
@@ -346,7 +346,7 @@ static void poller_before_its_watchers(void)
 
 	misuse_world_init(&w);
 	assert_status(vd_poller_new(w.env, &poller), VD_OK);
-	sink.runner = vd_poller_runner(poller);
+	sink.executor = vd_poller_executor(poller);
 	watch_pods(&sink);
 	vd_poller_free(poller);
 }

@@ -33,8 +33,8 @@ static void run_waiting(void *arg)
 
 /* In the handler of an actor: of the env's pool (or, blocking, of a thread of its own), or of a poller that
  * this thread runs. */
-static vd_status in_handler(struct misuse_world	   *w, vd_status (*wait)(struct misuse_world *w),
-			    const struct vd_runner *runner, bool blocking)
+static vd_status in_handler(struct misuse_world	     *w, vd_status (*wait)(struct misuse_world *w),
+			    const struct vd_executor *executor, bool blocking)
 {
 	struct waiting		waiting = { .w = w, .wait = wait };
 	struct vd_actor_options options = {
@@ -42,18 +42,18 @@ static vd_status in_handler(struct misuse_world	   *w, vd_status (*wait)(struct 
 	};
 
 	vdi_wait_init(&waiting.done, w->env);
-	if (runner)
-		assert_status(vd_runner_actor_new(runner, &options, &waiting.actor), VD_OK);
+	if (executor)
+		assert_status(vd_executor_actor_new(executor, &options, &waiting.actor), VD_OK);
 	else
 		assert_status(vd_actor_new(w->env, &options, &waiting.actor), VD_OK);
 	vd_actor_wake(waiting.actor);
-	if (runner)
-		vd_poller_run((struct vd_poller *) runner->runner);
+	if (executor)
+		vd_poller_run((struct vd_poller *) executor->executor);
 	vdi_wait_wait(&waiting.done);
 	vdi_wait_fini(&waiting.done);
-	if (runner) {
+	if (executor) {
 		vd_actor_close(waiting.actor, NULL, NULL);
-		vd_poller_run((struct vd_poller *) runner->runner);
+		vd_poller_run((struct vd_poller *) executor->executor);
 	} else {
 		vdi_wait_for_actor_close(w->env, waiting.actor);
 	}
@@ -143,7 +143,7 @@ static vd_status informer_synced(struct misuse_world *w)
 		struct vd_poller *poller;                                                                    \
 		vd_status	  status;                                                                    \
 		assert_status(vd_poller_new(w->env, &poller), VD_OK);                                        \
-		status = in_handler(w, name, vd_poller_runner(poller), false);                               \
+		status = in_handler(w, name, vd_poller_executor(poller), false);                             \
 		vd_poller_free(poller);                                                                      \
 		return status;                                                                               \
 	}
@@ -258,7 +258,7 @@ static vd_status informer_synced_on_the_thread_of_its_poller(struct misuse_world
 	vd_status		   status;
 
 	assert_status(vd_poller_new(w->env, &poller), VD_OK);
-	options.runner = vd_poller_runner(poller);
+	options.executor = vd_poller_executor(poller);
 	assert_status(vd_informer_open(w->pods, &options, &informer, NULL), VD_OK);
 	status = vd_informer_synced_wait(informer, FOR_EVER);
 	vdi_wait_init(&closed, w->env);
@@ -371,7 +371,7 @@ static void cacher_closed_on_the_thread_of_a_poller(void)
 
 	misuse_world_init(&w);
 	assert_status(vd_poller_new(w.env, &poller), VD_OK);
-	sink.runner = vd_poller_runner(poller);
+	sink.executor = vd_poller_executor(poller);
 	assert_status(vd_cacher_watch(w.pods, &options, &sink, &watcher, NULL), VD_OK);
 	vd_cacher_close_wait(w.pods);
 }
@@ -385,7 +385,7 @@ static void informer_closed_on_the_thread_of_its_poller(void)
 
 	misuse_world_init(&w);
 	assert_status(vd_poller_new(w.env, &poller), VD_OK);
-	options.runner = vd_poller_runner(poller);
+	options.executor = vd_poller_executor(poller);
 	assert_status(vd_informer_open(w.pods, &options, &informer, NULL), VD_OK);
 	vd_informer_close_wait(informer);
 }

@@ -300,6 +300,19 @@ static void count_blocked(void *arg, const struct vd_log_record *record)
 		++*(unsigned *) arg;
 }
 
+struct blocked_lines {
+	char (*texts)[128];
+	unsigned count;
+};
+
+static void keep_blocked(void *arg, const struct vd_log_record *record)
+{
+	struct blocked_lines *lines = arg;
+
+	if (strstr(record->message, "was full for"))
+		snprintf(lines->texts[lines->count++], sizeof lines->texts[0], "%s", record->message);
+}
+
 /* Full to the last place holds nobody up; one more does, until the first is taken, and that is logged when it
  * took long.
  * rules: T-096 */
@@ -347,6 +360,53 @@ static void r225_only_who_waits_for_room_is_held_up(void **state)
 		snprintf(taken, sizeof taken, "ADDED p%04d@%d", i * 2 + 4, i * 2 + 6);
 		assert_string_equal(next(&world), taken);
 		assert_int_equal(logged, i < 4 ? 1 : 2);
+	}
+	world_free(&world);
+}
+
+/* Each time that the queue is full counts, from when it is full until the receiver takes something. */
+static void r225_each_wait_for_room_is_counted_and_timed(void **state)
+{
+	enum { WAITS = 3 };
+	char			     logged[WAITS][128];
+	struct blocked_lines	     lines = { logged, 0 };
+	struct world		     world = world_logging(17, keep_blocked, &lines);
+	struct vdi_watchchan_options options = options_of(&world);
+	struct vdi_watchchan_stats   stats;
+	struct vdi_watchchan_event   events[VDI_WATCHCHAN_QUEUE_LEN];
+	char			     name[32], expected[64];
+	size_t			     count;
+
+	(void) state;
+	options.revision = 1;
+	open_watch(&world, &options);
+	/* The limit of this message belongs to the process: other tests have used it, up to that time. */
+	vdi_sim_advance(world.env, VD_SECONDS(1000));
+	for (unsigned wait = 1; wait <= WAITS; wait++) {
+		for (int i = 0; i <= VDI_WATCHCHAN_QUEUE_LEN; i++) { /* one more than it holds */
+			snprintf(name, sizeof name, "p%04d", i);
+			put_app(&world, name, "x");
+		}
+		vdi_sim_run_until_idle(world.env);
+		vdi_watchchan_stats_get(world.watchchan, &stats);
+		assert_int_equal(stats.result_full, wait);
+		vdi_sim_advance(world.env, VD_SECONDS(10 * wait));
+		assert_status(vdi_watchchan_take(world.watchchan, events, VDI_WATCHCHAN_QUEUE_LEN, &count),
+			      VD_OK);
+		assert_int_equal(count, VDI_WATCHCHAN_QUEUE_LEN);
+		for (size_t i = 0; i < count; i++)
+			vdi_watchchan_event_fini(&events[i]);
+		assert_int_equal(lines.count, wait);
+		snprintf(expected, sizeof expected, "was full for %u ms", 10000 * wait);
+		assert_non_null(strstr(logged[wait - 1], expected));
+		/* The last one comes without another wait. */
+		vdi_sim_run_until_idle(world.env);
+		vdi_sim_advance(world.env, VD_SECONDS(10));
+		assert_status(vdi_watchchan_take(world.watchchan, events, 2, &count), VD_OK);
+		assert_int_equal(count, 1);
+		vdi_watchchan_event_fini(&events[0]);
+		assert_int_equal(lines.count, wait);
+		assert_string_equal(next(&world), "AGAIN");
 	}
 	world_free(&world);
 }
@@ -508,6 +568,7 @@ int main(void)
 		cmocka_unit_test(r223_workers_keep_the_order),
 		cmocka_unit_test(r225_a_full_queue_stops_reading_and_loses_nothing),
 		cmocka_unit_test(r225_only_who_waits_for_room_is_held_up),
+		cmocka_unit_test(r225_each_wait_for_room_is_counted_and_timed),
 		cmocka_unit_test(e459_the_end_of_a_revision_is_told),
 		cmocka_unit_test(r228_close_at_any_moment),
 		cmocka_unit_test(r201_bad_options_are_refused),

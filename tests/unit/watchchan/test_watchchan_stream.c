@@ -420,6 +420,47 @@ static void r226_an_error_behind_full_queues(void **state)
 	world_fini(&world);
 }
 
+/* However many events the receiver takes at once: as long as the error, or an event before it, is still on
+ * its way, nothing says that the stream has ended. */
+static void r226_the_end_is_behind_the_error(void **state)
+{
+	enum { COUNT = 130 };
+
+	for (size_t most = 1; most <= VDI_WATCHCHAN_QUEUE_LEN; most += 33) {
+		struct world		   world;
+		struct vdi_watchchan_event events[VDI_WATCHCHAN_QUEUE_LEN];
+		struct answer		  *answer;
+		size_t			   count, taken = 0;
+		vd_status		   status = VD_OK;
+		char			   name[16];
+
+		world_init(&world);
+		open_watch(&world);
+		answer = answer_new(&world);
+		answer->count = COUNT;
+		answer->revision = 1 + COUNT;
+		for (int i = 0; i < COUNT; i++) {
+			snprintf(name, sizeof name, "p%03d", i);
+			answer->events[i] = (struct vd_store_event) { .kv = record(name, "x", 2 + i, 2 + i) };
+		}
+		tell_status(&world, VD_UNAVAILABLE, "no route");
+		while (taken <= COUNT) {
+			status = vdi_watchchan_take(world.watchchan, events, most, &count);
+			if (status == VD_AGAIN) {
+				vdi_sim_run_until_idle(world.env);
+				continue;
+			}
+			assert_status(status, VD_OK);
+			for (size_t i = 0; i < count; i++) {
+				assert_int_equal(events[i].type == VD_WATCH_ERROR, taken++ == COUNT);
+				vdi_watchchan_event_fini(&events[i]);
+			}
+		}
+		assert_status(vdi_watchchan_take(world.watchchan, events, most, &count), VD_CLOSED);
+		world_fini(&world);
+	}
+}
+
 /* ---- The receiver ---- */
 
 /* Told once each time it has found nothing: of an event, and of the end. */
@@ -586,6 +627,7 @@ int main(void)
 		cmocka_unit_test(r227_each_failure_in_its_words),
 		cmocka_unit_test(r206_a_state_of_the_future),
 		cmocka_unit_test(r226_an_error_behind_full_queues),
+		cmocka_unit_test(r226_the_end_is_behind_the_error),
 		cmocka_unit_test(the_receiver_is_told_once),
 		cmocka_unit_test(r228_the_end_waits_for_the_store),
 		cmocka_unit_test(r723_the_requests_are_counted_under_their_names),

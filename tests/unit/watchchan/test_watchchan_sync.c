@@ -277,7 +277,7 @@ static const struct vd_store_ops *honest;
 static vd_status more_without_keys(struct vd_store *store, const struct vd_range_request *request,
 				   vd_range_fn done, void *arg)
 {
-	struct vd_range_result result = { .revision = 9, .count = COUNT, .more = true };
+	struct vd_range_result result = { .store_revision = 9, .count = COUNT, .more = true };
 
 	(void) store;
 	(void) request;

@@ -228,11 +228,13 @@ static inline struct vd_kv *record(const char *name, const char *label, vd_rev c
 static inline void answer_range(struct world *world, vd_status status, vd_rev revision, struct vd_kv **kvs,
 				size_t count, bool more, const char *message)
 {
-	struct vd_range_result result = {
-		.revision = revision, .kvs = kvs, .kv_count = count, .count = (int64_t) count, .more = more
-	};
-	struct vd_error error = { 0 };
-	vd_range_fn	done = world->script.done;
+	struct vd_range_result result = { .store_revision = revision,
+					  .kvs = kvs,
+					  .kv_count = count,
+					  .count = (int64_t) count,
+					  .more = more };
+	struct vd_error	       error = { 0 };
+	vd_range_fn	       done = world->script.done;
 
 	assert_non_null(done);
 	world->script.done = NULL;

@@ -231,7 +231,7 @@ void vdi_etcd_source_close(struct vdi_etcd_source *source)
 {
 	if (source == NULL)
 		return;
-	vd_store_shut(source->store);
+	vd_store_shutdown(source->store);
 	(void) vd_server_free(source->server);
 	(void) vd_store_close_wait(source->store);
 	(void) vd_env_free(source->env);

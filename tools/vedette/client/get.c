@@ -26,9 +26,9 @@ static vd_status page_begin(void *arg, const struct vdi_page *page)
 {
 	struct get *get = arg;
 
-	if (get->query->form == VDI_AS_TABLE)
+	if (get->query->output_format == VDI_AS_TABLE)
 		return vdi_table_printer_columns(&get->table, page->columns);
-	if (get->query->form == VDI_AS_JSON && get->is_list && get->count == 0 &&
+	if (get->query->output_format == VDI_AS_JSON && get->is_list && get->count == 0 &&
 	    get->table.row_count++ == 0) {
 		printf("{\n");
 		print_member("kind", page->kind);
@@ -45,7 +45,7 @@ static vd_status print_object(void *arg, const struct vdi_listed *listed)
 	struct get *get = arg;
 
 	get->count++;
-	switch (get->query->form) {
+	switch (get->query->output_format) {
 	case VDI_AS_TABLE:
 		return vdi_table_printer_row(&get->table, NULL, listed->namespace_name, listed->name,
 					     listed->cells);
@@ -69,7 +69,7 @@ static vd_status page_end(void *arg, const struct vdi_page *page)
 	struct get *get = arg;
 
 	(void) page;
-	if (get->query->form == VDI_AS_TABLE)
+	if (get->query->output_format == VDI_AS_TABLE)
 		vdi_table_printer_flush(&get->table);
 	return VD_OK;
 }
@@ -98,7 +98,7 @@ static int print_list(const struct vdi_command *command, struct vdi_http_client 
 	if (status != VD_OK)
 		return vdi_command_failed(command, "%s",
 					  *error.message ? error.message : vd_status_sentence(status));
-	if (query->form == VDI_AS_JSON && get.is_list)
+	if (query->output_format == VDI_AS_JSON && get.is_list)
 		printf("%s]\n}\n", get.count ? "\n    " : "");
 	else if (get.count == 0)
 		say_nothing_found(&get);
@@ -112,7 +112,7 @@ static int print_raw(const struct vdi_command *command, struct vdi_http_client *
 	vd_status	       status;
 
 	if (*path != '/')
-		return vdi_command_mistake(command, "the path must start with '/': --raw /readyz");
+		return vdi_command_usage_error(command, "the path must start with '/': --raw /readyz");
 	status = vdi_http_get_ok(client, path, "application/json, */*", &answer, &error);
 	if (status == VD_OK)
 		fwrite(answer.body, 1, answer.size, stdout);
@@ -166,15 +166,16 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 			       VDI_ARRAY_SIZE(operands), &operand_count, &log, &status))
 		return status;
 	if (raw && operand_count)
-		return vdi_command_mistake(command, "--raw takes no resource");
+		return vdi_command_usage_error(command, "--raw takes no resource");
 	if (match && options.revision == NULL)
-		return vdi_command_mistake(command, "--resource-version-match requires --resource-version");
+		return vdi_command_usage_error(command,
+					       "--resource-version-match requires --resource-version");
 	if (raw == NULL && operand_count == 0)
-		return vdi_command_mistake(command, "RESOURCE is missing, for example: vedette get pods");
+		return vdi_command_usage_error(command, "RESOURCE is missing, for example: vedette get pods");
 	if (history + (diff != NULL) + (raw != NULL) > 1)
-		return vdi_command_mistake(command, "--history, --diff and --raw exclude each other");
+		return vdi_command_usage_error(command, "--history, --diff and --raw exclude each other");
 	if (since && !history)
-		return vdi_command_mistake(command, "--since requires --history");
+		return vdi_command_usage_error(command, "--since requires --history");
 	if (!vdi_object_options_client(command, &options, &log, operand_count ? operands[0] : NULL, &client,
 				       &source, &status))
 		return status;
@@ -183,7 +184,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	} else if (vdi_object_options_resolve(command, &options, client, operands, operand_count, &query,
 					      &status)) {
 		if (history && query.name == NULL)
-			status = vdi_command_mistake(
+			status = vdi_command_usage_error(
 				command,
 				"--history needs a NAME, for example: vedette get pods web-1 --history");
 		else if (history)

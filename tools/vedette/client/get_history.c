@@ -175,7 +175,7 @@ static vd_status current_revision(struct vdi_http_client *client, const struct v
 
 	any.name = NULL;
 	any.limit = any.chunk_size = 1;
-	any.form = VDI_AS_JSON;
+	any.output_format = VDI_AS_JSON;
 	any.revision = any.revision_match = NULL;
 	any.label_selector = any.field_selector = NULL;
 	VDI_TRY(vdi_object_list(client, &any, &sink, ret_revision, reterr));
@@ -206,7 +206,7 @@ static void read_first_state(struct vdi_http_client *client, struct history *his
 	query.field_selector = selector;
 	query.revision = from;
 	query.revision_match = "Exact";
-	query.form = VDI_AS_JSON;
+	query.output_format = VDI_AS_JSON;
 	/* If the server no longer has it, the first change is printed without details. */
 	if (vdi_object_list(client, &query, &sink, NULL, &error) != VD_OK)
 		history->last = NULL;
@@ -254,7 +254,7 @@ static vd_status watch_from(struct vdi_http_client *client, struct history *hist
 int vdi_get_history(const struct vdi_command *command, struct vdi_http_client *client,
 		    const struct vdi_object_query *query, const char *since)
 {
-	struct history	history = { .query = query, .as_json = query->form == VDI_AS_JSON };
+	struct history	history = { .query = query, .as_json = query->output_format == VDI_AS_JSON };
 	struct vd_error error = { 0 };
 	char		from[REVISION_SIZE];
 	vd_status	status;
@@ -314,7 +314,7 @@ static vd_status list_at(struct vdi_http_client *client, const struct vdi_object
 	}
 	at.revision = revision;
 	at.revision_match = "Exact";
-	at.form = VDI_AS_JSON;
+	at.output_format = VDI_AS_JSON;
 	status = objects ? vdi_object_list(client, &at, &sink, NULL, reterr) : VD_NOMEM;
 	if (status != VD_OK)
 		json_decref(objects);
@@ -385,10 +385,11 @@ int vdi_get_diff(const struct vdi_command *command, struct vdi_http_client *clie
 	if (dots)
 		(void) snprintf(to, sizeof to, "%s", dots + 2);
 	if (!is_revision(from) || (*to && !is_revision(to)))
-		return vdi_command_mistake(command,
-					   "--diff must be two revisions such as 120..135, or one, which is "
-					   "compared with now: %s",
-					   span);
+		return vdi_command_usage_error(
+			command,
+			"--diff must be two revisions such as 120..135, or one, which is "
+			"compared with now: %s",
+			span);
 	if (*to == 0)
 		status = current_revision(client, query, to, &error);
 	if (status == VD_OK)
@@ -396,7 +397,7 @@ int vdi_get_diff(const struct vdi_command *command, struct vdi_http_client *clie
 	if (status == VD_OK)
 		status = list_at(client, query, to, &after, &error);
 	if (status == VD_OK)
-		print_all(before, after, query->form == VDI_AS_JSON);
+		print_all(before, after, query->output_format == VDI_AS_JSON);
 	json_decref(before);
 	json_decref(after);
 	if (status != VD_OK)

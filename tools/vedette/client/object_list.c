@@ -93,10 +93,11 @@ vd_status vdi_object_path(const struct vdi_object_query *query, bool with_name, 
 	return VD_OK;
 }
 
-const char *vdi_object_accept(enum vdi_object_form form)
+const char *vdi_object_accept(enum vdi_output_format output_format)
 {
-	return form == VDI_AS_TABLE ? "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" :
-				      "application/json";
+	return output_format == VDI_AS_TABLE ?
+		       "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" :
+		       "application/json";
 }
 
 /* ---- Parsing ---- */
@@ -365,8 +366,8 @@ vd_status vdi_object_list(struct vdi_http_client *client, const struct vdi_objec
 
 		status = page_path(query, counting.count, token.size ? token.data : NULL, &path);
 		if (status == VD_OK)
-			status = vdi_http_get_ok(client, path.data, vdi_object_accept(query->form), &answer,
-						 reterr);
+			status = vdi_http_get_ok(client, path.data, vdi_object_accept(query->output_format),
+						 &answer, reterr);
 		if (status == VD_EXPIRED && token.size && fresh_token(reader, &answer, &token)) {
 			fprintf(stderr, "vedette: the revision of the list expired before its end; the "
 					"remaining objects are from a newer one\n");

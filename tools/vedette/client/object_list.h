@@ -4,7 +4,7 @@
 
 #include "resource_lookup.h"
 
-enum vdi_object_form { VDI_AS_JSON, VDI_AS_TABLE, VDI_AS_NAMES };
+enum vdi_output_format { VDI_AS_JSON, VDI_AS_TABLE, VDI_AS_NAMES };
 
 /* Texts are borrowed; NULL: not set. */
 struct vdi_object_query {
@@ -17,7 +17,7 @@ struct vdi_object_query {
 	const char		*revision_match;
 	int64_t			 limit;	     /* maximum number of objects; 0: all */
 	int64_t			 chunk_size; /* objects per page; 0: all in one page */
-	enum vdi_object_form	 form;
+	enum vdi_output_format	 output_format;
 };
 
 /* A growing URL path with its query. */
@@ -34,7 +34,7 @@ void		       vdi_text_fini(struct vdi_text *text);
 /* Appends /api/v1/namespaces/shop/pods; with_name: and the object's name. */
 VDI_MUST_USE vd_status vdi_object_path(const struct vdi_object_query *query, bool with_name,
 				       struct vdi_text *path);
-const char	      *vdi_object_accept(enum vdi_object_form form);
+const char	      *vdi_object_accept(enum vdi_output_format output_format);
 
 /* One object, or one row of a Table. Slices are borrowed; names and revision are as in the JSON text, which
  * for names of objects needs no unescaping. */

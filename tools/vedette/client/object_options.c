@@ -5,7 +5,7 @@
 
 static char operand_copy[512]; /* of the main thread: "pods/web-1" split at the slash */
 
-enum vdi_object_form vdi_object_options_form(const struct vdi_object_options *options)
+enum vdi_output_format vdi_object_options_format(const struct vdi_object_options *options)
 {
 	return strcmp(options->output, "json") == 0 ? VDI_AS_JSON :
 	       strcmp(options->output, "name") == 0 ? VDI_AS_NAMES :
@@ -19,12 +19,13 @@ static bool take_apart(const struct vdi_command *command, const char **operands,
 	char *slash;
 
 	if (count == 0) {
-		(void) vdi_command_mistake(command, "RESOURCE is missing, for example: vedette %s pods",
-					   command->name);
+		(void) vdi_command_usage_error(command, "RESOURCE is missing, for example: vedette %s pods",
+					       command->name);
 		return false;
 	}
 	if (strlen(operands[0]) >= sizeof operand_copy) {
-		(void) vdi_command_mistake(command, "\"%.40s...\" is too long for a resource", operands[0]);
+		(void) vdi_command_usage_error(command, "\"%.40s...\" is too long for a resource",
+					       operands[0]);
 		return false;
 	}
 	strcpy(operand_copy, operands[0]);
@@ -32,14 +33,14 @@ static bool take_apart(const struct vdi_command *command, const char **operands,
 	if (slash)
 		*slash++ = 0;
 	if (slash && count > 1) {
-		(void) vdi_command_mistake(command, "give either %s/%s or %s %s, not both", operand_copy,
-					   slash, operand_copy, operands[1]);
+		(void) vdi_command_usage_error(command, "give either %s/%s or %s %s, not both", operand_copy,
+					       slash, operand_copy, operands[1]);
 		return false;
 	}
 	*ret_type = operand_copy;
 	*ret_name = slash ? slash : count > 1 ? operands[1] : NULL;
 	if (*ret_name && **ret_name == 0) {
-		(void) vdi_command_mistake(command, "the name is empty");
+		(void) vdi_command_usage_error(command, "the name is empty");
 		return false;
 	}
 	return true;
@@ -57,11 +58,11 @@ bool vdi_object_options_resolve(const struct vdi_command *command, const struct 
 	if (!take_apart(command, operands, operand_count, &type, &query.name))
 		return false;
 	if (query.name && options->all_namespaces) {
-		(void) vdi_command_mistake(command, "NAME and --all-namespaces exclude each other");
+		(void) vdi_command_usage_error(command, "NAME and --all-namespaces exclude each other");
 		return false;
 	}
 	if (query.name && (options->label_selector || options->field_selector)) {
-		(void) vdi_command_mistake(command, "NAME and a selector exclude each other");
+		(void) vdi_command_usage_error(command, "NAME and a selector exclude each other");
 		return false;
 	}
 	if (vdi_resource_lookup(client, type, &query.resource, &error) != VD_OK) {
@@ -74,7 +75,7 @@ bool vdi_object_options_resolve(const struct vdi_command *command, const struct 
 	query.field_selector = options->field_selector;
 	query.revision = options->revision;
 	query.chunk_size = options->chunk_size;
-	query.form = vdi_object_options_form(options);
+	query.output_format = vdi_object_options_format(options);
 	*ret_query = query;
 	return true;
 }
@@ -91,11 +92,11 @@ bool vdi_object_options_client(const struct vdi_command *command, struct vdi_obj
 	if (!vdi_etcd_settings_check(command, &options->etcd, ret_exit))
 		return false;
 	if (options->etcd.urls && options->client.server) {
-		*ret_exit = vdi_command_mistake(command, "either --server or --etcd, not both");
+		*ret_exit = vdi_command_usage_error(command, "either --server or --etcd, not both");
 		return false;
 	}
 	if (options->etcd.urls && operand == NULL) {
-		*ret_exit = vdi_command_mistake(command, "--etcd requires a RESOURCE");
+		*ret_exit = vdi_command_usage_error(command, "--etcd requires a RESOURCE");
 		return false;
 	}
 	if (options->etcd.urls) {
@@ -116,6 +117,6 @@ bool vdi_object_options_client(const struct vdi_command *command, struct vdi_obj
 		return true;
 	vdi_etcd_source_close(*ret_source);
 	*ret_exit = status == VD_UNAVAILABLE ? vdi_command_failed(command, "%s", error.message) :
-					       vdi_command_mistake(command, "%s", error.message);
+					       vdi_command_usage_error(command, "%s", error.message);
 	return false;
 }

@@ -112,6 +112,6 @@ bool vdi_object_options_client(const struct vdi_command *command, struct vdi_obj
 bool vdi_object_options_resolve(const struct vdi_command *command, const struct vdi_object_options *options,
 				struct vdi_http_client *client, const char **operands, size_t operand_count,
 				struct vdi_object_query *ret_query, int *ret_exit);
-enum vdi_object_form vdi_object_options_form(const struct vdi_object_options *options);
+enum vdi_output_format vdi_object_options_format(const struct vdi_object_options *options);
 
 #endif

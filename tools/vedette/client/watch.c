@@ -121,7 +121,7 @@ static void forget(struct watch *watch, struct known *known)
 static vd_status print_event(struct watch *watch, enum event_type type, const struct vdi_listed *listed,
 			     struct vd_bytes columns, struct vd_bytes text)
 {
-	switch (watch->query.form) {
+	switch (watch->query.output_format) {
 	case VDI_AS_JSON:
 		if (text.size)
 			printf("%.*s\n", (int) text.size, (const char *) text.data);
@@ -153,7 +153,7 @@ static vd_status list_page(void *arg, const struct vdi_page *page)
 {
 	struct watch *watch = arg;
 
-	return watch->query.form == VDI_AS_TABLE && page->columns.size ?
+	return watch->query.output_format == VDI_AS_TABLE && page->columns.size ?
 		       vdi_table_printer_columns(&watch->table, page->columns) :
 		       VD_OK;
 }
@@ -322,8 +322,9 @@ static vd_status stream_once(struct watch *watch, bool *ret_began, struct vd_err
 	vdi_json_stream_reset(&watch->stream);
 	*ret_began = false;
 	if (status == VD_OK)
-		status = vdi_http_stream(watch->client, path.data, vdi_object_accept(watch->query.form),
-					 take_chunk, watch, ret_began, reterr);
+		status = vdi_http_stream(watch->client, path.data,
+					 vdi_object_accept(watch->query.output_format), take_chunk, watch,
+					 ret_began, reterr);
 	vdi_text_fini(&path);
 	if (status != VD_OK && watch->failure.message[0])
 		*reterr = watch->failure;
@@ -465,11 +466,13 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 			       VDI_ARRAY_SIZE(operands), &operand_count, &log, &status))
 		return status;
 	if (operand_count == 0)
-		return vdi_command_mistake(command, "RESOURCE is missing, for example: vedette watch pods");
+		return vdi_command_usage_error(command,
+					       "RESOURCE is missing, for example: vedette watch pods");
 	if (watch.initial && options.revision)
-		return vdi_command_mistake(command, "--initial and --resource-version exclude each other");
+		return vdi_command_usage_error(command,
+					       "--initial and --resource-version exclude each other");
 	if (options.revision && strlen(options.revision) >= REVISION_SIZE)
-		return vdi_command_mistake(command, "--resource-version is too long");
+		return vdi_command_usage_error(command, "--resource-version is too long");
 	if (!vdi_object_options_client(command, &options, &log, operands[0], &watch.client, &source, &status))
 		return status;
 	if (vdi_object_options_resolve(command, &options, watch.client, operands, operand_count, &watch.query,

@@ -84,7 +84,7 @@ void vdi_command_help(const struct vdi_command *command, const struct vdi_option
 		printf("\nExamples:\n%s", command->examples);
 }
 
-int vdi_command_mistake(const struct vdi_command *command, const char *format, ...)
+int vdi_command_usage_error(const struct vdi_command *command, const char *format, ...)
 {
 	va_list arguments;
 
@@ -106,6 +106,14 @@ int vdi_command_failed(const struct vdi_command *command, const char *format, ..
 	va_end(arguments);
 	fputc('\n', stderr);
 	return VDI_EXIT_FAILED;
+}
+
+int vdi_command_error(const struct vdi_command *command, const char *what, const struct vd_error *error)
+{
+	(void) vdi_command_failed(command, "%s%s%s", what, *what ? ": " : "",
+				  error->message[0] ? error->message : vd_status_sentence(error->code));
+	return error->code == VD_INVALID || error->code == VD_INVALID_ARGUMENT ? VDI_EXIT_USAGE :
+										 VDI_EXIT_FAILED;
 }
 
 /* ---- Options ---- */
@@ -150,16 +158,16 @@ static bool assign(const struct vdi_command *command, const struct vdi_option *o
 	switch (option->kind) {
 	case VDI_OPTION_FLAG:
 		if (!read_bool(text ? text : "true", option->target)) {
-			(void) vdi_command_mistake(command, "--%s must be true or false, not \"%s\"",
-						   option->name, text);
+			(void) vdi_command_usage_error(command, "--%s must be true or false, not \"%s\"",
+						       option->name, text);
 			return false;
 		}
 		return true;
 	case VDI_OPTION_TEXT: *(const char **) option->target = text; return true;
 	case VDI_OPTION_CHOICE:
 		if (!is_choice(option->choices, text)) {
-			(void) vdi_command_mistake(command, "--%s must be one of %s, not \"%s\"",
-						   option->name, option->choices, text);
+			(void) vdi_command_usage_error(command, "--%s must be one of %s, not \"%s\"",
+						       option->name, option->choices, text);
 			return false;
 		}
 		*(const char **) option->target = text;
@@ -167,9 +175,9 @@ static bool assign(const struct vdi_command *command, const struct vdi_option *o
 	case VDI_OPTION_TEXTS:
 		if (((struct vdi_texts *) option->target)->count ==
 		    ((struct vdi_texts *) option->target)->count_max) {
-			(void) vdi_command_mistake(command, "--%s may be given %zu times at most",
-						   option->name,
-						   ((struct vdi_texts *) option->target)->count_max);
+			(void) vdi_command_usage_error(command, "--%s may be given %zu times at most",
+						       option->name,
+						       ((struct vdi_texts *) option->target)->count_max);
 			return false;
 		}
 		((struct vdi_texts *) option->target)->items[((struct vdi_texts *) option->target)->count++] =
@@ -177,16 +185,16 @@ static bool assign(const struct vdi_command *command, const struct vdi_option *o
 		return true;
 	case VDI_OPTION_BYTES:
 		if (!vdi_parse_bytes(text, option->target)) {
-			(void) vdi_command_mistake(command, "--%s must be a size such as 64MiB, not \"%s\"",
-						   option->name, text);
+			(void) vdi_command_usage_error(
+				command, "--%s must be a size such as 64MiB, not \"%s\"", option->name, text);
 			return false;
 		}
 		return true;
 	case VDI_OPTION_DURATION:
 		if (!vdi_parse_duration(text, option->target)) {
-			(void) vdi_command_mistake(command,
-						   "--%s must be a duration such as 1h30m, not \"%s\"",
-						   option->name, text);
+			(void) vdi_command_usage_error(command,
+						       "--%s must be a duration such as 1h30m, not \"%s\"",
+						       option->name, text);
 			return false;
 		}
 		return true;
@@ -195,8 +203,8 @@ static bool assign(const struct vdi_command *command, const struct vdi_option *o
 		number = strtoll(text, &end, 10);
 		if (*text < '0' || *text > '9' || *end || errno ||
 		    (option->kind == VDI_OPTION_COUNT && number > UINT_MAX)) {
-			(void) vdi_command_mistake(command, "--%s must be a whole number, not \"%s\"",
-						   option->name, text);
+			(void) vdi_command_usage_error(command, "--%s must be a whole number, not \"%s\"",
+						       option->name, text);
 			return false;
 		}
 		if (option->kind == VDI_OPTION_COUNT)
@@ -249,8 +257,8 @@ static bool take(struct parser *parser, const struct vdi_option *option, const c
 {
 	if (option->kind != VDI_OPTION_FLAG && value == NULL) {
 		if (parser->at + 1 >= parser->argc) {
-			(void) vdi_command_mistake(parser->command, "--%s needs a value (%s)", option->name,
-						   option->argument);
+			(void) vdi_command_usage_error(parser->command, "--%s needs a value (%s)",
+						       option->name, option->argument);
 			return false;
 		}
 		value = parser->argv[++parser->at];
@@ -264,7 +272,8 @@ static bool take_long(struct parser *parser, const char *word)
 	const struct vdi_option *option = find_name(parser, word + 2, size);
 
 	if (option == NULL) {
-		(void) vdi_command_mistake(parser->command, "unknown option --%.*s", (int) size, word + 2);
+		(void) vdi_command_usage_error(parser->command, "unknown option --%.*s", (int) size,
+					       word + 2);
 		return false;
 	}
 	return take(parser, option, word[2 + size] == '=' ? word + 3 + size : NULL);
@@ -276,7 +285,7 @@ static bool take_letters(struct parser *parser, const char *word)
 		const struct vdi_option *option = find_letter(parser, *letter);
 
 		if (option == NULL) {
-			(void) vdi_command_mistake(parser->command, "unknown option -%c", *letter);
+			(void) vdi_command_usage_error(parser->command, "unknown option -%c", *letter);
 			return false;
 		}
 		if (option->kind != VDI_OPTION_FLAG)
@@ -307,7 +316,7 @@ bool vdi_command_parse(const struct vdi_command *command, const struct vdi_optio
 
 		if (only_operands || word[0] != '-' || word[1] == 0) {
 			if (count == operand_max) {
-				(void) vdi_command_mistake(command, "unexpected argument \"%s\"", word);
+				(void) vdi_command_usage_error(command, "unexpected argument \"%s\"", word);
 				return false;
 			}
 			operands[count++] = word;

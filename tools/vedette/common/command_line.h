@@ -70,11 +70,15 @@ bool vdi_command_parse(const struct vdi_command *command, const struct vdi_optio
 void vdi_command_help(const struct vdi_command *command, const struct vdi_option *options,
 		      size_t option_count);
 /* Prints the usage error and a hint at --help on stderr. Returns VDI_EXIT_USAGE. */
-int vdi_command_mistake(const struct vdi_command *command, const char *format, ...)
+int vdi_command_usage_error(const struct vdi_command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* "vedette get: <text>" on stderr. Returns VDI_EXIT_FAILED. */
 int vdi_command_failed(const struct vdi_command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* "vedette get: <what>: <the error>" on stderr; what may be "". Returns VDI_EXIT_USAGE if the error is an
+ * invalid argument or invalid input, otherwise VDI_EXIT_FAILED. */
+int vdi_command_error(const struct vdi_command *command, const char *what, const struct vd_error *error);
 
 /* A vd_log_fn that writes to stderr; arg: struct vdi_log_settings. */
 void		  vdi_command_log(void *arg, const struct vd_log_record *record);

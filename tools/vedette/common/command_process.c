@@ -15,7 +15,7 @@ void vdi_command_raise_file_limit(void)
 	}
 }
 
-vd_status vdi_command_process_init(struct vdi_log_settings *log, int also_heard, sigset_t *ret_signals,
+vd_status vdi_command_process_init(struct vdi_log_settings *log, const int *also_heard, sigset_t *ret_signals,
 				   struct vd_env **ret_env)
 {
 	struct vd_env_options options = VD_ENV_OPTIONS_INIT;
@@ -23,8 +23,8 @@ vd_status vdi_command_process_init(struct vdi_log_settings *log, int also_heard,
 	(void) sigemptyset(ret_signals);
 	(void) sigaddset(ret_signals, SIGTERM);
 	(void) sigaddset(ret_signals, SIGINT);
-	if (also_heard)
-		(void) sigaddset(ret_signals, also_heard);
+	for (; also_heard && *also_heard; also_heard++)
+		(void) sigaddset(ret_signals, *also_heard);
 	(void) sigprocmask(SIG_BLOCK, ret_signals, NULL);
 	(void) signal(SIGPIPE, SIG_IGN);
 	options.log = vdi_command_log;

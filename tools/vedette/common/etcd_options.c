@@ -13,7 +13,7 @@
 
 static char urls_copy[4096]; /* of the main thread; split at the commas */
 
-static bool mistake(int *ret_exit, int exit_status)
+static bool fail_with(int *ret_exit, int exit_status)
 {
 	*ret_exit = exit_status;
 	return false;
@@ -24,16 +24,17 @@ static bool take_urls(const struct vdi_command *command, struct vdi_etcd_setting
 	char *rest = urls_copy, *url;
 
 	if (strlen(settings->urls) >= sizeof urls_copy)
-		return mistake(ret_exit, vdi_command_mistake(command, "--etcd must not exceed %zu bytes",
-							     sizeof urls_copy - 1));
+		return fail_with(ret_exit,
+				 vdi_command_usage_error(command, "--etcd must not exceed %zu bytes",
+							 sizeof urls_copy - 1));
 	strcpy(urls_copy, settings->urls);
 	while ((url = strsep(&rest, ","))) {
 		if (*url == 0)
-			return mistake(ret_exit, vdi_command_mistake(command, "--etcd: empty address"));
+			return fail_with(ret_exit, vdi_command_usage_error(command, "--etcd: empty address"));
 		if (settings->endpoint_count == VDI_ARRAY_SIZE(settings->endpoints))
-			return mistake(ret_exit,
-				       vdi_command_mistake(command, "--etcd: more than %zu addresses",
-							   VDI_ARRAY_SIZE(settings->endpoints)));
+			return fail_with(ret_exit,
+					 vdi_command_usage_error(command, "--etcd: more than %zu addresses",
+								 VDI_ARRAY_SIZE(settings->endpoints)));
 		settings->endpoints[settings->endpoint_count++] = url;
 	}
 	return true;
@@ -56,7 +57,7 @@ static bool read_password_file(const struct vdi_command *command, struct vdi_etc
 					  file ? "it is empty" : strerror(errno));
 		if (file)
 			(void) fclose(file);
-		return mistake(ret_exit, VDI_EXIT_USAGE);
+		return fail_with(ret_exit, VDI_EXIT_USAGE);
 	}
 	(void) fclose(file);
 	settings->password[strcspn(settings->password, "\r\n")] = 0;
@@ -70,17 +71,18 @@ static bool take_user(const struct vdi_command *command, struct vdi_etcd_setting
 	size_t	    size = colon ? (size_t) (colon - settings->user) : strlen(settings->user);
 
 	if (size == 0 || size >= sizeof settings->name)
-		return mistake(ret_exit,
-			       vdi_command_mistake(command, "--etcd-user: the name is empty or too long"));
+		return fail_with(ret_exit, vdi_command_usage_error(
+						   command, "--etcd-user: the name is empty or too long"));
 	memcpy(settings->name, settings->user, size);
 	if (colon && settings->password_file)
-		return mistake(ret_exit,
-			       vdi_command_mistake(
-				       command,
-				       "either --etcd-user NAME:PASSWORD or --etcd-password-file, not both"));
+		return fail_with(
+			ret_exit,
+			vdi_command_usage_error(
+				command,
+				"either --etcd-user NAME:PASSWORD or --etcd-password-file, not both"));
 	if (colon && strlen(colon + 1) >= sizeof settings->password)
-		return mistake(ret_exit,
-			       vdi_command_mistake(command, "--etcd-user: the password is too long"));
+		return fail_with(ret_exit,
+				 vdi_command_usage_error(command, "--etcd-user: the password is too long"));
 	if (colon) {
 		strcpy(settings->password, colon + 1);
 		wipe(colon + 1);
@@ -89,10 +91,11 @@ static bool take_user(const struct vdi_command *command, struct vdi_etcd_setting
 	if (settings->password_file)
 		return read_password_file(command, settings, ret_exit);
 	if (variable == NULL || *variable == 0 || strlen(variable) >= sizeof settings->password)
-		return mistake(ret_exit, vdi_command_mistake(command,
-							     "--etcd-user %s: no password: set $%s, or give "
-							     "--etcd-password-file FILE or NAME:PASSWORD",
-							     settings->name, VDI_ETCD_PASSWORD_VARIABLE));
+		return fail_with(ret_exit,
+				 vdi_command_usage_error(command,
+							 "--etcd-user %s: no password: set $%s, or give "
+							 "--etcd-password-file FILE or NAME:PASSWORD",
+							 settings->name, VDI_ETCD_PASSWORD_VARIABLE));
 	strcpy(settings->password, variable);
 	return true;
 }
@@ -100,11 +103,11 @@ static bool take_user(const struct vdi_command *command, struct vdi_etcd_setting
 static bool check_path(const struct vdi_command *command, const char *prefix, int *ret_exit)
 {
 	if (*prefix == 0 || strstr(prefix, "//") || strchr(prefix, ' '))
-		return mistake(
-			ret_exit,
-			vdi_command_mistake(command,
-					    "--etcd-prefix \"%s\": must be a path such as " VDI_ETCD_PREFIX,
-					    prefix));
+		return fail_with(ret_exit,
+				 vdi_command_usage_error(
+					 command,
+					 "--etcd-prefix \"%s\": must be a path such as " VDI_ETCD_PREFIX,
+					 prefix));
 	return true;
 }
 
@@ -115,23 +118,25 @@ bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_
 			settings->user || settings->password_file;
 
 	if (settings->urls == NULL)
-		return has_more ?
-			       mistake(ret_exit, vdi_command_mistake(
-							 command, "options --etcd-... require --etcd URL")) :
-			       true;
+		return has_more ? fail_with(ret_exit,
+					    vdi_command_usage_error(
+						    command, "options --etcd-... require --etcd URL")) :
+				  true;
 #if !VDI_ETCD
-	return mistake(ret_exit, vdi_command_mistake(command, "--etcd: this program was built without etcd"));
+	return fail_with(ret_exit,
+			 vdi_command_usage_error(command, "--etcd: this program was built without etcd"));
 #endif
 	settings->is_part = settings->prefix != NULL;
 	if (settings->prefix == NULL)
 		settings->prefix = VDI_ETCD_PREFIX;
 	if (!settings->cert_file != !settings->key_file)
-		return mistake(
-			ret_exit,
-			vdi_command_mistake(command, "--etcd-cert and --etcd-key must be given together"));
+		return fail_with(ret_exit,
+				 vdi_command_usage_error(
+					 command, "--etcd-cert and --etcd-key must be given together"));
 	if (settings->password_file && settings->user == NULL)
-		return mistake(ret_exit, vdi_command_mistake(
-						 command, "--etcd-password-file requires --etcd-user NAME"));
+		return fail_with(
+			ret_exit,
+			vdi_command_usage_error(command, "--etcd-password-file requires --etcd-user NAME"));
 	return take_urls(command, settings, ret_exit) && check_path(command, settings->prefix, ret_exit) &&
 	       (settings->user == NULL || take_user(command, settings, ret_exit));
 }

@@ -36,7 +36,7 @@ void vdi_kube_call_answer(struct vdi_kube_call *call, vd_status status, const st
 			  bool more)
 {
 	struct vdi_kube_store *store = call->store;
-	struct vd_range_result result = { .revision = call->shown,
+	struct vd_range_result result = { .store_revision = call->shown,
 					  .kvs = call->kvs,
 					  .kv_count = call->count,
 					  .count = (int64_t) call->count,

@@ -63,25 +63,26 @@ bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_
 
 	*ret_exit = VDI_EXIT_USAGE;
 	if (settings->context && settings->kubeconfig == NULL) {
-		(void) vdi_command_mistake(command, "--context requires --kubeconfig");
+		(void) vdi_command_usage_error(command, "--context requires --kubeconfig");
 		return false;
 	}
 	if (!vdi_kube_settings_given(settings)) {
 		if (http->token || http->ca_file || http->cert_file || http->key_file || http->insecure ||
 		    settings->kinds.count) {
-			(void) vdi_command_mistake(command, "--token, --cacert, --cert, --key, --insecure "
-							    "and --kind require --server or --kubeconfig");
+			(void) vdi_command_usage_error(command,
+						       "--token, --cacert, --cert, --key, --insecure "
+						       "and --kind require --server or --kubeconfig");
 			return false;
 		}
 		return true;
 	}
 	if (settings->watch_timeout.ns < VD_SECONDS(3).ns ||
 	    settings->watch_timeout.ns > VD_SECONDS(3600).ns) {
-		(void) vdi_command_mistake(command, "--watch-timeout must be 3s to 1h");
+		(void) vdi_command_usage_error(command, "--watch-timeout must be 3s to 1h");
 		return false;
 	}
 	if ((http->cert_file == NULL) != (http->key_file == NULL)) {
-		(void) vdi_command_mistake(command, "--cert and --key must be given together");
+		(void) vdi_command_usage_error(command, "--cert and --key must be given together");
 		return false;
 	}
 	if (settings->kubeconfig) {

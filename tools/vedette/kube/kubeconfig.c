@@ -42,10 +42,10 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 			       &log, &status))
 		return status;
 	if (strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0)
-		return vdi_command_mistake(command, "the server must be a URL such as %s, not \"%s\"",
-					   VDI_DEFAULT_SERVER, server);
+		return vdi_command_usage_error(command, "the server must be a URL such as %s, not \"%s\"",
+					       VDI_DEFAULT_SERVER, server);
 	if ((cert_file == NULL) != (key_file == NULL))
-		return vdi_command_mistake(command, "--cert and --key must be given together");
+		return vdi_command_usage_error(command, "--cert and --key must be given together");
 	/* Without credentials for an https server, kubectl prompts for a user name. */
 	if (strncmp(server, "https://", 8) == 0 && token == NULL && cert_file == NULL)
 		token = "none";

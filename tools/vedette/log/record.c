@@ -55,16 +55,16 @@ static int fail(const struct record *record, const struct vd_error *error)
 
 static void say(const struct record *record, bool last)
 {
-	struct vdi_recorder_position position;
+	struct vdi_recorder_progress progress;
 
-	vdi_recorder_position_get(record->recorder, &position);
+	vdi_recorder_progress_get(record->recorder, &progress);
 	if (record->quiet || (!last && !isatty(STDERR_FILENO)))
 		return;
 	(void) fprintf(stderr, "%svedette record: %s revision %lld, %llu records%s%s%s",
-		       isatty(STDERR_FILENO) ? "\r" : "", position.is_watching ? "at" : "the state at",
-		       (long long) position.revision, (unsigned long long) position.records,
-		       position.reconnects ? ", reconnected" : "",
-		       position.relists ? ", listed again after a gap" : "", last ? "\n" : " ");
+		       isatty(STDERR_FILENO) ? "\r" : "", progress.is_watching ? "at" : "the state at",
+		       (long long) progress.revision, (unsigned long long) progress.records,
+		       progress.reconnects ? ", reconnected" : "",
+		       progress.relists ? ", listed again after a gap" : "", last ? "\n" : " ");
 	(void) fflush(stderr);
 }
 
@@ -181,10 +181,10 @@ static int import(struct record *record)
 static int check_import(const struct record *record)
 {
 	if (record->resume || record->relist || record->until || record->strict)
-		return vdi_command_mistake(record->command,
-					   "--resume, --strict, --relist and --until exclude --from-...");
+		return vdi_command_usage_error(record->command,
+					       "--resume, --strict, --relist and --until exclude --from-...");
 	if (record->import.watch && strcmp(record->import.watch, "-") == 0)
-		return vdi_command_mistake(
+		return vdi_command_usage_error(
 			record->command, "--from-watch reads its file twice, so it cannot be standard input");
 	return VDI_EXIT_OK;
 }
@@ -231,15 +231,15 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	sources = !!record.etcd.urls + vdi_kube_settings_given(&record.kube) +
 		  vdi_import_settings_count(&record.import);
 	if (sources != 1)
-		return vdi_command_mistake(
+		return vdi_command_usage_error(
 			command,
 			sources ? "--etcd, --server (or --kubeconfig) and --from-... exclude each other" :
 				  "no source: give --etcd URL, --server URL, --kubeconfig FILE, "
 				  "--from-audit, --from-watch, --from-kine or --from-snapshot");
 	if (record.import.resources && record.import.watch == NULL)
-		return vdi_command_mistake(command, "--resources requires --from-watch");
+		return vdi_command_usage_error(command, "--resources requires --from-watch");
 	if (record.output == NULL)
-		return vdi_command_mistake(command, "--output FILE is required");
+		return vdi_command_usage_error(command, "--output FILE is required");
 	if (vdi_import_settings_count(&record.import)) {
 		result = check_import(&record);
 		return result == VDI_EXIT_OK ? import(&record) : result;
@@ -249,7 +249,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		vdi_kube_settings_fini(&record.kube);
 		return result;
 	}
-	if (vdi_command_process_init(&log, 0, &signals, &record.env) != VD_OK)
+	if (vdi_command_process_init(&log, NULL, &signals, &record.env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
 	record.etcd.compaction_interval = (vd_dur) { 0 }; /* recording must not compact */
 	result = run_record(&record, &signals);

@@ -23,7 +23,7 @@
 
 struct one_run {
 	struct vdi_verify_run	  *run;
-	struct vdi_verify_position position; /* after it is closed */
+	struct vdi_verify_progress progress; /* after it is closed */
 	struct vdi_wait		   closed;
 };
 
@@ -116,7 +116,7 @@ static void on_failure(void *arg, const struct vd_error *error)
 }
 
 /* Adds b to a; is_running: at least one is. */
-static void add_position(struct vdi_verify_position *a, const struct vdi_verify_position *b)
+static void add_position(struct vdi_verify_progress *a, const struct vdi_verify_progress *b)
 {
 	a->totals.events += b->totals.events;
 	a->totals.revisions += b->totals.revisions;
@@ -136,27 +136,27 @@ static void add_position(struct vdi_verify_position *a, const struct vdi_verify_
 
 static void say(const struct verify *verify)
 {
-	struct vdi_verify_position position = { 0 }, one;
+	struct vdi_verify_progress progress = { 0 }, one;
 
 	if (verify->quiet || !isatty(STDERR_FILENO))
 		return;
 	for (size_t i = 0; i < verify->run_count; i++) {
-		vdi_verify_run_position_get(verify->runs[i].run, &one);
-		add_position(&position, &one);
+		vdi_verify_run_progress_get(verify->runs[i].run, &one);
+		add_position(&progress, &one);
 	}
 	(void) fprintf(stderr,
 		       "\rvedette verify: revision %lld, %llu events, %llu lists, %llu watches from the "
 		       "past, %llu writes, %llu connections lost ",
-		       (long long) position.totals.newest, (unsigned long long) position.totals.events,
-		       (unsigned long long) position.totals.lists,
-		       (unsigned long long) position.totals.resumes, (unsigned long long) position.writes,
-		       (unsigned long long) position.reconnects);
+		       (long long) progress.totals.newest, (unsigned long long) progress.totals.events,
+		       (unsigned long long) progress.totals.lists,
+		       (unsigned long long) progress.totals.resumes, (unsigned long long) progress.writes,
+		       (unsigned long long) progress.reconnects);
 	(void) fflush(stderr);
 }
 
-static void print_result(const struct verify *verify, const struct vdi_verify_position *position)
+static void print_result(const struct verify *verify, const struct vdi_verify_progress *progress)
 {
-	const struct vdi_verifier_totals *totals = &position->totals;
+	const struct vdi_verifier_totals *totals = &progress->totals;
 
 	if (isatty(STDERR_FILENO) && !verify->quiet)
 		(void) fputc('\n', stderr);
@@ -168,10 +168,10 @@ static void print_result(const struct verify *verify, const struct vdi_verify_po
 		       verify->violations ? "violated" : "ok", (unsigned long long) totals->violations,
 		       (unsigned long long) totals->events, (unsigned long long) totals->revisions,
 		       (unsigned long long) totals->progresses, (unsigned long long) totals->lists,
-		       (unsigned long long) totals->resumes, (unsigned long long) position->writes,
-		       (unsigned long long) position->unknown_writes,
+		       (unsigned long long) totals->resumes, (unsigned long long) progress->writes,
+		       (unsigned long long) progress->unknown_writes,
 		       (unsigned long long) totals->acknowledgements,
-		       (unsigned long long) position->reconnects, (unsigned long long) position->restarts,
+		       (unsigned long long) progress->reconnects, (unsigned long long) progress->restarts,
 		       totals->keys, (long long) totals->newest);
 	else
 		printf("%s: %llu events of %llu revisions, %llu bookmarks, %llu lists, %llu watches from the "
@@ -180,9 +180,9 @@ static void print_result(const struct verify *verify, const struct vdi_verify_po
 		       verify->violations ? "violated" : "all guarantees held",
 		       (unsigned long long) totals->events, (unsigned long long) totals->revisions,
 		       (unsigned long long) totals->progresses, (unsigned long long) totals->lists,
-		       (unsigned long long) totals->resumes, (unsigned long long) position->writes,
-		       (unsigned long long) position->unknown_writes,
-		       (unsigned long long) position->reconnects, (unsigned long long) position->restarts);
+		       (unsigned long long) totals->resumes, (unsigned long long) progress->writes,
+		       (unsigned long long) progress->unknown_writes,
+		       (unsigned long long) progress->reconnects, (unsigned long long) progress->restarts);
 	(void) fflush(stdout);
 }
 
@@ -293,36 +293,36 @@ static vd_status start_runs(struct verify *verify)
 }
 
 /* Closes all runs concurrently, because each may wait for its last events. */
-static void close_runs(struct verify *verify, struct vdi_verify_position *ret_position)
+static void close_runs(struct verify *verify, struct vdi_verify_progress *ret_progress)
 {
 	for (size_t i = 0; i < verify->run_count; i++) {
 		vdi_wait_init(&verify->runs[i].closed, verify->env);
-		vdi_verify_run_close(verify->runs[i].run, &verify->runs[i].position, vdi_wait_signal_arg,
+		vdi_verify_run_close(verify->runs[i].run, &verify->runs[i].progress, vdi_wait_signal_arg,
 				     &verify->runs[i].closed);
 	}
-	*ret_position = (struct vdi_verify_position) { 0 };
+	*ret_progress = (struct vdi_verify_progress) { 0 };
 	for (size_t i = 0; i < verify->run_count; i++) {
 		vdi_wait_wait(&verify->runs[i].closed);
 		vdi_wait_fini(&verify->runs[i].closed);
-		add_position(ret_position, &verify->runs[i].position);
+		add_position(ret_progress, &verify->runs[i].progress);
 	}
 	vdi_free(verify->runs);
 }
 
 static int verify_store(struct verify *verify, const sigset_t *signals)
 {
-	struct vdi_verify_position position;
+	struct vdi_verify_progress progress;
 	vd_status		   status = start_runs(verify);
 
 	if (status == VD_OK)
 		wait_for_the_end(verify, signals);
-	close_runs(verify, &position);
+	close_runs(verify, &progress);
 	if (status != VD_OK)
 		return vdi_command_failed(verify->command, "%s", vd_status_sentence(status));
-	print_result(verify, &position);
+	print_result(verify, &progress);
 	if (verify->failure.code != VD_OK)
 		return vdi_command_failed(verify->command, "%s", verify->failure.message);
-	if (!position.is_running)
+	if (!progress.is_running)
 		return vdi_command_failed(verify->command,
 					  "ended before the first list was complete: nothing was checked");
 	return verify->violations ? VDI_EXIT_FAILED : VDI_EXIT_OK;
@@ -400,20 +400,20 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	if (!vdi_etcd_settings_check(command, &verify.etcd, &result))
 		return result;
 	if (!verify.etcd.urls == !vdi_kube_settings_given(&verify.kube))
-		return vdi_command_mistake(
+		return vdi_command_usage_error(
 			command, verify.etcd.urls ?
 					 "either --etcd or --server, not both" :
 					 "no endpoint: give --etcd URL, --server URL or --kubeconfig FILE");
 	if (verify.writers == 0 || verify.writers > 256)
-		return vdi_command_mistake(command, "--writers must be 1 to 256");
+		return vdi_command_usage_error(command, "--writers must be 1 to 256");
 	vdi_etcd_settings_key_prefix(&verify.etcd, verify.key_prefix);
 	if (strlen(verify.key_prefix) > 100)
-		return vdi_command_mistake(command, "--etcd-prefix must not exceed 100 bytes");
+		return vdi_command_usage_error(command, "--etcd-prefix must not exceed 100 bytes");
 	if (!vdi_kube_settings_check(command, &verify.kube, &result)) {
 		vdi_kube_settings_fini(&verify.kube);
 		return result;
 	}
-	if (vdi_command_process_init(&log, 0, &signals, &verify.env) != VD_OK)
+	if (vdi_command_process_init(&log, NULL, &signals, &verify.env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
 	(void) snprintf(verify.write_prefix, sizeof verify.write_prefix, "%svedette-verify-%016llx/",
 			*verify.key_prefix ? verify.key_prefix : "/",

@@ -296,7 +296,7 @@ static bool take_environment(struct gathering *gathering, int argc, char *const 
 			if (!add_warning(gathering, "%.*s is not a variable of etcd", size, *environment))
 				return false;
 		} else if (is_on_command_line(gathering, argc, argv, flag.name)) {
-			gathering->exit = vdi_command_mistake(
+			gathering->exit = vdi_command_usage_error(
 				gathering->command, "%.*s and --%s are both set: remove one of them", size,
 				*environment, flag.name);
 			return false;
@@ -314,7 +314,7 @@ static bool take_environment(struct gathering *gathering, int argc, char *const 
 static bool bad_key(struct gathering *gathering, const char *key, const char *what)
 {
 	gathering->exit =
-		vdi_command_mistake(gathering->command, "%s: %s %s", gathering->config_file, key, what);
+		vdi_command_usage_error(gathering->command, "%s: %s %s", gathering->config_file, key, what);
 	return false;
 }
 
@@ -392,7 +392,8 @@ static bool take_config(struct gathering *gathering)
 	bool		fine = true;
 
 	if (vdi_yaml_tree_read(gathering->config_file, &tree, &error) != VD_OK) {
-		gathering->exit = vdi_command_mistake(gathering->command, "--config-file: %s", error.message);
+		gathering->exit =
+			vdi_command_usage_error(gathering->command, "--config-file: %s", error.message);
 		return false;
 	}
 	if (!json_is_object(tree))

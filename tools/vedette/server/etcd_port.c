@@ -11,28 +11,29 @@ bool vdi_etcd_port_options_check(const struct vdi_command	    *command,
 	bool has_more = options->cert_file || options->key_file || options->trusted_ca_file ||
 			options->client_cert_auth;
 	struct vdi_etcd_listen listen;
-	const char	      *mistake = NULL;
+	const char	      *why = NULL;
 
 	if (options->listen)
-		mistake = vdi_etcd_listen_parse(options->listen, options->cert_file != NULL, &listen);
+		why = vdi_etcd_listen_parse(options->listen, options->cert_file != NULL, &listen);
 	*ret_exit = VDI_EXIT_OK;
 	if (options->listen == NULL && has_more)
-		*ret_exit = vdi_command_mistake(command, "options --etcd-listen-... require --etcd-listen");
+		*ret_exit =
+			vdi_command_usage_error(command, "options --etcd-listen-... require --etcd-listen");
 	else if (!options->cert_file != !options->key_file)
-		*ret_exit = vdi_command_mistake(
+		*ret_exit = vdi_command_usage_error(
 			command, "--etcd-listen-cert-file and --etcd-listen-key-file must be given together");
 	else if (options->client_cert_auth && !(options->cert_file && options->trusted_ca_file))
-		*ret_exit = vdi_command_mistake(command,
-						"--etcd-listen-client-cert-auth requires "
-						"--etcd-listen-cert-file, -key-file and -trusted-ca-file");
-	else if (mistake)
+		*ret_exit = vdi_command_usage_error(
+			command, "--etcd-listen-client-cert-auth requires "
+				 "--etcd-listen-cert-file, -key-file and -trusted-ca-file");
+	else if (why)
 		*ret_exit =
-			vdi_command_mistake(command, "--etcd-listen \"%s\": %s", options->listen, mistake);
+			vdi_command_usage_error(command, "--etcd-listen \"%s\": %s", options->listen, why);
 	else if (options->listen && options->cert_file && !listen.is_tls)
-		*ret_exit = vdi_command_mistake(command,
-						"--etcd-listen \"%s\": http and unix exclude a "
-						"certificate: use https or unixs for TLS",
-						options->listen);
+		*ret_exit = vdi_command_usage_error(command,
+						    "--etcd-listen \"%s\": http and unix exclude a "
+						    "certificate: use https or unixs for TLS",
+						    options->listen);
 	return *ret_exit == VDI_EXIT_OK;
 }
 
@@ -131,7 +132,7 @@ vd_status vdi_etcd_port_open(const struct vd_env *env, struct vd_store *store,
 			     struct vdi_etcd_port **ret_port, struct vd_error *reterr)
 {
 	struct vdi_etcd_listen listen;
-	const char *mistake = vdi_etcd_listen_parse(options->listen, options->cert_file != NULL, &listen);
+	const char *why = vdi_etcd_listen_parse(options->listen, options->cert_file != NULL, &listen);
 	const char *address = listen.address;
 	struct vdi_rpc_server_tls    tls = { .cert_path = options->cert_file,
 					     .key_path = options->key_file,
@@ -145,7 +146,7 @@ vd_status vdi_etcd_port_open(const struct vd_env *env, struct vd_store *store,
 
 	if (port == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	VDI_CHECK(mistake == NULL); /* checked by vdi_etcd_port_options_check */
+	VDI_CHECK(why == NULL); /* checked by vdi_etcd_port_options_check */
 	status = open_server(env, store, options->client_cert_auth, data_dir, port, reterr);
 	if (status == VD_OK)
 		status = check_exposure(options, &listen, port, reterr);

@@ -13,10 +13,11 @@
 #include "command_line.h"
 #include "command_process.h"
 #include "encryption_file.h"
-#include "etcd_options.h"
 #include "etcd_port.h"
 #include "local_history.h"
 #include "log_load.h"
+#include "serve_options.h"
+#include "server_command.h"
 #include "service_manager.h"
 #include "thread.h"
 
@@ -29,35 +30,10 @@
 #define SIGNAL_STARTED SIGUSR1
 
 struct serve {
-	const char		    *listen;
-	const char		    *data_dir;
-	const char		    *resources;
-	const char		    *load;
-	const char		    *encryption;
-	bool			     strict; /* for --load */
-	int64_t			     history_bytes;
-	vd_dur			     history_window;
-	vd_dur			     consistency_interval;
-	unsigned		     client_requests, client_watches;
-	int64_t			     client_bytes;
-	unsigned		     requests, mutating_requests;
-	bool			     no_compression;
-	bool			     no_garbage_collector;
-	const char		    *on_inconsistency;
-	unsigned		     threads;
-	bool			     memory;
-	bool			     is_history_failed; /* the local history failed, not the etcd */
-	const char		    *tls_cert, *tls_key, *client_ca, *token_file, *policy;
-	bool			     insecure_no_auth;
-	const char		    *audit_log, *audit_level, *access_log;
-	vd_dur			     shutdown_delay;
-	struct vdi_service_manager   manager;
-	struct vdi_etcd_settings     etcd;
-	struct vdi_etcd_port_options port;
-
-	/* While a log is loaded. */
-	const struct vd_env *env;
-	vd_mono		     said;
+	struct vdi_serve_options options;
+	const struct vd_env	*env;
+	bool			 is_history_failed; /* the local history failed, not the etcd */
+	vd_mono			 said;		    /* while a log is loaded */
 };
 
 /* The state of the start. Owned by the starting thread until is_over. */
@@ -68,15 +44,9 @@ struct start {
 	struct vd_server     *server;
 	struct vdi_etcd_port *etcd_port; /* NULL: not requested */
 	int		      result;	 /* exit status */
+	bool		      is_ended;	 /* by a signal */
 	atomic_bool	      is_over;
 };
-
-static int fail(const char *what, const struct vd_error *error)
-{
-	(void) fprintf(stderr, "vedette serve: %s%s%s\n", what, *what ? ": " : "",
-		       error->message[0] ? error->message : vd_status_sentence(error->code));
-	return error->code == VD_INVALID || error->code == VD_INVALID_ARGUMENT ? 2 : 1;
-}
 
 /* Prints progress at most once per second. */
 static void say_progress(void *arg, uint64_t records, uint64_t all)
@@ -89,29 +59,29 @@ static void say_progress(void *arg, uint64_t records, uint64_t all)
 	serve->said = now;
 	if (all)
 		(void) fprintf(stderr, "vedette serve: loading %s: %llu of %llu records written\n",
-			       serve->load, (unsigned long long) records, (unsigned long long) all);
+			       serve->options.load, (unsigned long long) records, (unsigned long long) all);
 	else
-		(void) fprintf(stderr, "vedette serve: loading %s: %llu records read\n", serve->load,
+		(void) fprintf(stderr, "vedette serve: loading %s: %llu records read\n", serve->options.load,
 			       (unsigned long long) records);
 }
 
 /* Opens an etcd, with a local history in --data-dir if it is given. */
 static vd_status open_etcd(struct serve *serve, struct vd_store **ret_store, struct vd_error *error)
 {
-	struct vdi_local_history_options options = { .data_dir = serve->data_dir,
-						     .history_bytes = serve->history_bytes,
-						     .history_window = serve->history_window };
+	struct vdi_local_history_options options = { .data_dir = serve->options.data_dir,
+						     .history_bytes = serve->options.history_bytes,
+						     .history_window = serve->options.history_window };
 	char				 prefix[VD_KEY_SIZE_MAX];
 	struct vd_store			*etcd;
-	size_t				 size = strlen(serve->etcd.prefix);
+	size_t				 size = strlen(serve->options.etcd.prefix);
 	vd_status			 status;
 
-	VDI_TRY(vdi_etcd_settings_open(&serve->etcd, serve->env, &etcd, error));
+	VDI_TRY(vdi_etcd_settings_open(&serve->options.etcd, serve->env, &etcd, error));
 	*ret_store = etcd;
-	if (serve->data_dir == NULL)
+	if (serve->options.data_dir == NULL)
 		return VD_OK;
-	(void) snprintf(prefix, sizeof prefix, "%s%s", serve->etcd.prefix,
-			size && serve->etcd.prefix[size - 1] == '/' ? "" : "/");
+	(void) snprintf(prefix, sizeof prefix, "%s%s", serve->options.etcd.prefix,
+			size && serve->options.etcd.prefix[size - 1] == '/' ? "" : "/");
 	options.prefix = prefix;
 	status = vdi_local_history_open(serve->env, etcd, &options, ret_store, error);
 	if (status != VD_OK)
@@ -127,20 +97,20 @@ static vd_status open_store(struct serve *serve, struct vd_store **ret_store, st
 	char			   text[VDI_LOG_TAIL_SIZE];
 	struct vd_mvcc_options	   options = VD_MVCC_OPTIONS_INIT;
 
-	if (serve->etcd.urls)
+	if (serve->options.etcd.urls)
 		return open_etcd(serve, ret_store, error);
-	options.data_dir = serve->memory ? NULL : serve->data_dir;
-	options.history_bytes = serve->history_bytes;
-	options.history_window = serve->history_window;
-	if (serve->load == NULL)
+	options.data_dir = serve->options.memory ? NULL : serve->options.data_dir;
+	options.history_bytes = serve->options.history_bytes;
+	options.history_window = serve->options.history_window;
+	if (serve->options.load == NULL)
 		return vd_store_open_mvcc(env, &options, ret_store, error);
 	serve->said = vd_env_now(env);
-	VDI_TRY(vdi_log_load_open(env, &options, NULL, serve->load, serve->strict, say_progress, serve,
-				  ret_store, &report, error));
-	(void) fprintf(stderr, "vedette serve: loaded %s: %llu records, revision %lld\n", serve->load,
+	VDI_TRY(vdi_log_load_open(env, &options, NULL, serve->options.load, serve->options.strict,
+				  say_progress, serve, ret_store, &report, error));
+	(void) fprintf(stderr, "vedette serve: loaded %s: %llu records, revision %lld\n", serve->options.load,
 		       (unsigned long long) report.records, (long long) report.revision);
 	if (vdi_log_tail_say(&report.tail, text))
-		(void) fprintf(stderr, "vedette serve: warning: %s: %s\n", serve->load, text);
+		(void) fprintf(stderr, "vedette serve: warning: %s: %s\n", serve->options.load, text);
 	return VD_OK;
 }
 
@@ -151,11 +121,11 @@ static vd_status open_encrypted(struct start *start, struct vd_error *error)
 	vd_status     status;
 
 	start->raw = start->store;
-	if (serve->encryption == NULL)
+	if (serve->options.encryption == NULL)
 		return VD_OK;
-	status = vdi_encryption_file_open(serve->env, serve->encryption, serve->resources,
-					  serve->etcd.urls ? serve->etcd.prefix : NULL, start->raw,
-					  &start->store, error);
+	status = vdi_encryption_file_open(serve->env, serve->options.encryption, serve->options.resources,
+					  serve->options.etcd.urls ? serve->options.etcd.prefix : NULL,
+					  start->raw, &start->store, error);
 	if (status != VD_OK) {
 		(void) vd_store_close_wait(start->raw);
 		start->store = start->raw = NULL;
@@ -165,11 +135,11 @@ static vd_status open_encrypted(struct start *start, struct vd_error *error)
 
 static const char *store_name(const struct serve *serve)
 {
-	return serve->is_history_failed ? serve->data_dir :
-	       serve->etcd.urls		? "etcd" :
-	       serve->load		? "" :
-	       serve->memory		? "memory" :
-					  serve->data_dir;
+	return serve->is_history_failed ? serve->options.data_dir :
+	       serve->options.etcd.urls ? "etcd" :
+	       serve->options.load	? "" :
+	       serve->options.memory	? "memory" :
+					  serve->options.data_dir;
 }
 
 static int audit_level_of(const char *name)
@@ -180,7 +150,7 @@ static int audit_level_of(const char *name)
 						      VD_AUDIT_METADATA;
 }
 
-static struct vd_server_options server_options(const struct serve *serve)
+static struct vd_server_options server_options(const struct vdi_serve_options *serve)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
 
@@ -234,7 +204,7 @@ static const char *cause_of(const char *message)
  * keys, and the error. */
 static void say_waiting(const struct serve *serve, const char *message, struct waiting *said)
 {
-	const struct vdi_etcd_settings *etcd = &serve->etcd;
+	const struct vdi_etcd_settings *etcd = &serve->options.etcd;
 	const char		       *cause = cause_of(message);
 	size_t				user_size = etcd->user ? strcspn(etcd->user, ":") : 0;
 	vd_mono				now = vd_env_now(serve->env);
@@ -249,7 +219,7 @@ static void say_waiting(const struct serve *serve, const char *message, struct w
 	memcpy(said->text, text, sizeof text);
 	said->at = now;
 	(void) fprintf(stderr, "vedette serve: waiting: %s\n", text);
-	vdi_service_manager_say(&serve->manager, "STATUS=Waiting: %s", text);
+	vdi_service_manager_say(&serve->options.manager, "STATUS=Waiting: %s", text);
 }
 
 /* Returns true if the caches are being filled without an error: a million objects take a while. */
@@ -268,9 +238,9 @@ static vd_status start_server(struct start *start, struct vd_error *error)
 	for (;;) {
 		status = vd_server_start(start->server, START_NOTICE, error);
 		if (status == VD_OK || due.ns <= vd_env_now(start->serve->env).ns ||
-		    (!start->serve->etcd.urls && !is_filling(status, error)))
+		    (!start->serve->options.etcd.urls && !is_filling(status, error)))
 			return status;
-		if (start->serve->etcd.urls)
+		if (start->serve->options.etcd.urls)
 			say_waiting(start->serve,
 				    error->message[0] ? error->message : vd_status_sentence(status), &said);
 	}
@@ -279,27 +249,28 @@ static vd_status start_server(struct start *start, struct vd_error *error)
 static void *start_run(void *arg)
 {
 	struct start		*start = arg;
-	struct vd_server_options options = server_options(start->serve);
+	struct vd_server_options options = server_options(&start->serve->options);
 	struct vd_error		 error = { .code = VD_OK };
 
 	error.code = open_store(start->serve, &start->store, &error);
 	if (error.code != VD_OK) {
 		start->store = NULL;
-		start->result = fail(store_name(start->serve), &error);
+		start->result = vdi_command_error(&vdi_command_serve, store_name(start->serve), &error);
 	} else if ((error.code = open_encrypted(start, &error)) != VD_OK) {
-		start->result = fail("", &error);
+		start->result = vdi_command_error(&vdi_command_serve, "", &error);
 	} else if ((error.code = vd_server_new(start->serve->env, start->store, &options, &start->server,
 					       &error)) != VD_OK) {
 		start->server = NULL;
-		start->result = fail("", &error);
+		start->result = vdi_command_error(&vdi_command_serve, "", &error);
 	} else if ((error.code = start_server(start, &error)) != VD_OK) {
-		start->result = fail("start", &error);
-	} else if (start->serve->port.listen &&
-		   (error.code = vdi_etcd_port_open(start->serve->env, start->raw, &start->serve->port,
-						    start->serve->memory ? NULL : start->serve->data_dir,
-						    &start->etcd_port, &error)) != VD_OK) {
+		start->result = vdi_command_error(&vdi_command_serve, "start", &error);
+	} else if (start->serve->options.port.listen &&
+		   (error.code = vdi_etcd_port_open(
+			    start->serve->env, start->raw, &start->serve->options.port,
+			    start->serve->options.memory ? NULL : start->serve->options.data_dir,
+			    &start->etcd_port, &error)) != VD_OK) {
 		start->etcd_port = NULL;
-		start->result = fail("", &error);
+		start->result = vdi_command_error(&vdi_command_serve, "", &error);
 	}
 	atomic_store(&start->is_over, true);
 	(void) kill(getpid(), SIGNAL_STARTED);
@@ -317,7 +288,7 @@ static bool wait_for_start(struct start *start, const sigset_t *signals)
 		is_told |= heard != SIGNAL_STARTED && heard != SIGHUP && !atomic_load(&start->is_over);
 		/* With an etcd the process can exit at once: nothing is written to it, and a local history
 		 * survives a kill. An embedded store is opened completely and closed. */
-		if (is_told && start->serve->etcd.urls) {
+		if (is_told && start->serve->options.etcd.urls) {
 			(void) fflush(stdout);
 			_exit(VDI_EXIT_OK);
 		}
@@ -330,7 +301,7 @@ static bool wait_for_start(struct start *start, const sigset_t *signals)
 /* SIGHUP reloads the settings that may change while the server runs. */
 static void reload(const struct start *start)
 {
-	const struct vdi_service_manager *manager = &start->serve->manager;
+	const struct vdi_service_manager *manager = &start->serve->options.manager;
 	struct vd_error			  error = { .code = VD_OK };
 
 	vdi_service_manager_say_reloading(manager, vd_env_now(start->serve->env));
@@ -351,7 +322,7 @@ static void reload(const struct start *start)
 /* Notifies the watchdog only if every event loop has answered. */
 static void say_alive(const struct start *start)
 {
-	const struct vdi_service_manager *manager = &start->serve->manager;
+	const struct vdi_service_manager *manager = &start->serve->options.manager;
 
 	if (vd_server_ping(start->server, (vd_dur) { manager->watchdog.ns / 4 }) == VD_OK)
 		vdi_service_manager_say(manager, "WATCHDOG=1");
@@ -364,7 +335,7 @@ static void say_alive(const struct start *start)
 static void serve_until(const struct start *start, const sigset_t *signals, vd_mono due)
 {
 	const struct vd_env *env = start->serve->env;
-	vd_dur		     interval = { start->serve->manager.watchdog.ns / 2 };
+	vd_dur		     interval = { start->serve->options.manager.watchdog.ns / 2 };
 	vd_mono		     alive_at = interval.ns ? vd_env_now(env) : VD_NEVER;
 	vd_mono		     now;
 
@@ -390,12 +361,12 @@ static void serve_until(const struct start *start, const sigset_t *signals, vd_m
 /* Keeps serving while load balancers see that /readyz fails; another signal ends it at once. */
 static void say_goodbye(const struct start *start, const sigset_t *signals)
 {
-	vd_dur delay = start->serve->shutdown_delay;
+	vd_dur delay = start->serve->options.shutdown_delay;
 
-	vdi_service_manager_say(&start->serve->manager, "STOPPING=1\nSTATUS=Shutting down");
+	vdi_service_manager_say(&start->serve->options.manager, "STOPPING=1\nSTATUS=Shutting down");
 	if (delay.ns == 0)
 		return;
-	vd_server_unready(start->server);
+	vd_server_mark_unready(start->server);
 	(void) fprintf(stderr,
 		       "vedette serve: shutting down: /readyz fails from now on, requests are served for "
 		       "another %.3g s\n",
@@ -403,198 +374,68 @@ static void say_goodbye(const struct start *start, const sigset_t *signals)
 	serve_until(start, signals, vd_mono_add(vd_env_now(start->serve->env), delay));
 }
 
-static int run_server(struct serve *serve, const sigset_t *signals)
-{
-	struct start	  start = { .serve = serve };
-	struct vdi_thread thread;
-	bool		  goes_on;
+/* ---- The steps ---- */
 
-	if (vdi_thread_start(&thread, "start", start_run, &start) != VD_OK)
+static int serve_open(void *arg, const struct vd_env *env, const sigset_t *signals)
+{
+	struct start	 *start = arg;
+	struct vdi_thread thread;
+
+	start->serve->env = env;
+	if (vdi_thread_start(&thread, "start", start_run, start) != VD_OK)
 		return vdi_command_failed(&vdi_command_serve, "cannot start threads");
-	goes_on = wait_for_start(&start, signals);
+	start->is_ended = !wait_for_start(start, signals);
 	vdi_thread_join(&thread);
-	if (start.result == VDI_EXIT_OK && goes_on) {
-		(void) fprintf(stderr, "vedette: ready %s%s%s\n", vd_server_address(start.server),
-			       start.etcd_port ? " etcd " : "",
-			       start.etcd_port ? vdi_etcd_port_address(start.etcd_port) : "");
-		(void) fflush(stderr);
-		vdi_service_manager_say(&serve->manager, "READY=1\nSTATUS=Serving %s",
-					vd_server_address(start.server));
-		serve_until(&start, signals, VD_NEVER);
-		say_goodbye(&start, signals);
-		(void) vd_server_drain(start.server, DRAIN_TIMEOUT); /* remaining requests are canceled */
-	}
-	(void) vdi_etcd_port_close(start.etcd_port);
-	vd_store_shut(start.store); /* cancels waits for an etcd that does not answer */
-	(void) vd_server_free(start.server);
-	(void) vd_store_close_wait(start.store);
-	return start.result;
+	return start->result;
 }
 
-/* Applies the TLS options of the REST server to the etcd port, unless it has a certificate of its own. There
- * are no tokens on that port, so with a client CA it requires certificates. */
-static void share_tls(struct serve *serve)
+static void serve_run(void *arg, const sigset_t *signals)
 {
-	serve->port.insecure_no_auth = serve->insecure_no_auth;
-	if (serve->port.cert_file || serve->tls_cert == NULL)
+	struct start *start = arg;
+
+	if (start->is_ended)
 		return;
-	serve->port.cert_file = serve->tls_cert;
-	serve->port.key_file = serve->tls_key;
-	if (serve->client_ca && serve->port.trusted_ca_file == NULL) {
-		serve->port.trusted_ca_file = serve->client_ca;
-		serve->port.client_cert_auth = true;
-	}
+	(void) fprintf(stderr, "vedette: ready %s%s%s\n", vd_server_address(start->server),
+		       start->etcd_port ? " etcd " : "",
+		       start->etcd_port ? vdi_etcd_port_address(start->etcd_port) : "");
+	(void) fflush(stderr);
+	vdi_service_manager_say(&start->serve->options.manager, "READY=1\nSTATUS=Serving %s",
+				vd_server_address(start->server));
+	serve_until(start, signals, VD_NEVER);
+	say_goodbye(start, signals);
+	(void) vd_server_drain(start->server, DRAIN_TIMEOUT); /* remaining requests are canceled */
+}
+
+static void serve_end(void *arg)
+{
+	struct start *start = arg;
+
+	(void) vdi_etcd_port_close(start->etcd_port);
+	vd_store_shutdown(start->store); /* cancels waits for an etcd that does not answer */
+	(void) vd_server_free(start->server);
+	(void) vd_store_close_wait(start->store);
+}
+
+static bool serve_read(void *arg, const struct vdi_command *command, int argc, char **argv,
+		       struct vdi_log_settings *log, int *ret_exit)
+{
+	struct start *start = arg;
+
+	return vdi_serve_options_read(&start->serve->options, command, argc, argv, log, ret_exit);
 }
 
 static int run(const struct vdi_command *command, int argc, char **argv)
 {
-	struct serve		serve = { .listen = "127.0.0.1:8080",
-					  .history_bytes = (int64_t) 256 << 20,
-					  .history_window = VD_SECONDS(600),
-					  .consistency_interval = VD_SECONDS(300),
-					  .client_bytes = (int64_t) 64 << 20,
-					  .requests = 400,
-					  .mutating_requests = 200,
-					  .on_inconsistency = "report",
-					  .audit_level = "Metadata",
-					  .etcd = VDI_ETCD_SETTINGS_INIT };
-	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
-	struct vd_error		error = { .code = VD_OK };
-	bool			is_listen_given = false;
-	struct vd_env	       *env;
-	sigset_t		signals, hangup;
-	size_t			operand_count;
-	int			result;
-	const struct vdi_option table[] = {
-		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT",
-		  "listen address; port 0: chosen by the system (default 127.0.0.1:8080)", &serve.listen,
-		  NULL, &is_listen_given },
-		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR",
-		  "directory of the store (default ./vedette-data); with --etcd: directory of the history, "
-		  "to resume after a restart",
-		  &serve.data_dir },
-		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep the store in memory only", &serve.memory },
-		{ 0, "encryption-provider-config", VDI_OPTION_TEXT, "FILE",
-		  "encrypt values at rest: an EncryptionConfiguration with the providers aesgcm and identity",
-		  &serve.encryption },
-		{ 0, "load", VDI_OPTION_TEXT, "FILE", "load an event log into the store, which must be empty",
-		  &serve.load },
-		{ 0, "strict", VDI_OPTION_FLAG, NULL,
-		  "with --load: fail if the log has a torn end or no closing line (default: warn)",
-		  &serve.strict },
-		VDI_ETCD_PORT_OPTION_TABLE(&serve.port),
-		VDI_ETCD_OPTION_TABLE(&serve.etcd),
-		{ 0, "etcd-compaction-interval", VDI_OPTION_DURATION, "DURATION",
-		  "interval of etcd compaction, shared by all servers; 0: never (default 5m)",
-		  &serve.etcd.compaction_interval },
-		{ 0, "resources", VDI_OPTION_TEXT, "FILE", "additional kinds to serve (JSON)",
-		  &serve.resources },
-		{ 0, "history-window", VDI_OPTION_DURATION, "DURATION",
-		  "minimum time that old revisions are retained (default 10m)", &serve.history_window },
-		{ 0, "history-bytes", VDI_OPTION_BYTES, "SIZE",
-		  "maximum size of retained history (default 256MiB)", &serve.history_bytes },
-		{ 0, "consistency-interval", VDI_OPTION_DURATION, "DURATION",
-		  "interval between comparisons of each cache with the store; 0: never (default 5m)",
-		  &serve.consistency_interval },
-		{ 0, "on-inconsistency", VDI_OPTION_CHOICE, "ACTION",
-		  "reaction if cache and store differ: report, relist or panic (default report)",
-		  &serve.on_inconsistency, "report|relist|panic" },
-		{ 0, "requests-per-client", VDI_OPTION_COUNT, "N",
-		  "maximum concurrent requests per client (user, or address and User-Agent); excess requests "
-		  "get 429 (default 0: no limit)",
-		  &serve.client_requests },
-		{ 0, "watches-per-client", VDI_OPTION_COUNT, "N",
-		  "maximum concurrent watches per client; excess watches get 429 (default 0: no limit)",
-		  &serve.client_watches },
-		{ 0, "bytes-per-client", VDI_OPTION_BYTES, "SIZE",
-		  "maximum unsent bytes of one client's watches; beyond it they pause (default 64MiB; 0: no "
-		  "limit)",
-		  &serve.client_bytes },
-		{ 0, "max-requests-inflight", VDI_OPTION_COUNT, "N",
-		  "maximum concurrent reads, shared fairly by all clients; excess requests get 429 (default "
-		  "400; 0: no limit)",
-		  &serve.requests },
-		{ 0, "max-mutating-requests-inflight", VDI_OPTION_COUNT, "N",
-		  "maximum concurrent writes, shared fairly by all clients; excess requests get 429 (default "
-		  "200; 0: no limit)",
-		  &serve.mutating_requests },
-		{ 0, "no-compression", VDI_OPTION_FLAG, NULL,
-		  "do not compress large responses and watch lists for clients that accept gzip",
-		  &serve.no_compression },
-		{ 0, "tls-cert", VDI_OPTION_TEXT, "FILE",
-		  "serve HTTPS with this certificate, followed by its chain (PEM)", &serve.tls_cert },
-		{ 0, "tls-key", VDI_OPTION_TEXT, "FILE", "private key of the --tls-cert certificate (PEM)",
-		  &serve.tls_key },
-		{ 0, "client-ca", VDI_OPTION_TEXT, "FILE",
-		  "CA bundle for verifying client certificates, which name user (CN) and groups (O)",
-		  &serve.client_ca },
-		{ 0, "token-file", VDI_OPTION_TEXT, "FILE",
-		  "file of bearer tokens: lines of token,user,uid,\"group,group\"", &serve.token_file },
-		{ 0, "authorization-policy", VDI_OPTION_TEXT, "FILE",
-		  "authorization rules (JSON; default: authenticated users may do everything)",
-		  &serve.policy },
-		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL,
-		  "allow an address that is not loopback without authentication", &serve.insecure_no_auth },
-		{ 0, "audit-log", VDI_OPTION_TEXT, "FILE",
-		  "file for audit events (audit.k8s.io/v1, JSON lines); -: standard output",
-		  &serve.audit_log },
-		{ 0, "audit-level", VDI_OPTION_CHOICE, "LEVEL",
-		  "audit detail: None, Metadata, Request (with request bodies) or RequestResponse (with "
-		  "response bodies, too) (default Metadata)",
-		  &serve.audit_level, "None|Metadata|Request|RequestResponse" },
-		{ 0, "access-log", VDI_OPTION_TEXT, "FILE",
-		  "file for one line per request (combined log format with duration in seconds); -: standard "
-		  "output",
-		  &serve.access_log },
-		{ 0, "shutdown-delay", VDI_OPTION_DURATION, "DURATION",
-		  "time to keep serving after SIGTERM while /readyz fails, before connections are closed "
-		  "(default 0s)",
-		  &serve.shutdown_delay },
-		{ 0, "no-garbage-collector", VDI_OPTION_FLAG, NULL,
-		  "delete neither dependents of deleted objects nor the content of namespaces; for use with "
-		  "a kube-controller-manager",
-		  &serve.no_garbage_collector },
-		{ 0, "threads", VDI_OPTION_COUNT, "N",
-		  "number of event-loop threads (default: number of processors)", &serve.threads },
-	};
+	static const int		       also_heard[] = { SIGNAL_STARTED, SIGHUP, 0 };
+	static const struct vdi_server_command steps = { .also_heard = also_heard,
+							 .read = serve_read,
+							 .open = serve_open,
+							 .run = serve_run,
+							 .end = serve_end };
+	struct serve			       serve = { .env = NULL };
+	struct start			       start = { .serve = &serve };
 
-	serve.etcd.compaction_interval = VD_SECONDS(300);
-	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count,
-			       &log, &result))
-		return result;
-	if (!vdi_etcd_settings_check(command, &serve.etcd, &result))
-		return result;
-	if (serve.etcd.urls && (serve.memory || serve.load))
-		return vdi_command_mistake(command, "--etcd excludes --memory and --load");
-	if (serve.strict && serve.load == NULL)
-		return vdi_command_mistake(command, "--strict requires --load");
-	serve.port.rpc = serve.etcd.rpc;
-	if (serve.port.listen)
-		share_tls(&serve);
-	if (!vdi_etcd_port_options_check(command, &serve.port, &result))
-		return result;
-	if (serve.etcd.urls && serve.port.listen)
-		return vdi_command_mistake(command,
-					   "--etcd-listen serves the embedded store: it excludes --etcd");
-	if (serve.memory && serve.data_dir)
-		return vdi_command_mistake(command, "--memory and --data-dir exclude each other");
-	if (vdi_service_manager_init(&serve.manager, &error) != VD_OK)
-		return vdi_command_mistake(command, "%s", error.message);
-	if (serve.manager.socket && is_listen_given)
-		return vdi_command_mistake(command, "LISTEN_FDS passes a socket, which excludes --listen");
-	if (serve.data_dir == NULL && !serve.etcd.urls)
-		serve.data_dir = "./vedette-data";
-	vdi_command_raise_file_limit();
-	(void) sigemptyset(&hangup);
-	(void) sigaddset(&hangup, SIGHUP);
-	(void) sigprocmask(SIG_BLOCK, &hangup, NULL);
-	if (vdi_command_process_init(&log, SIGNAL_STARTED, &signals, &env) != VD_OK)
-		return vdi_command_failed(command, "cannot start threads");
-	(void) sigaddset(&signals, SIGHUP);
-	serve.env = env;
-	result = run_server(&serve, &signals);
-	(void) vd_env_free(env);
-	return result;
+	return vdi_server_command_run(&steps, &start, command, argc, argv);
 }
 
 const struct vdi_command vdi_command_serve = {

@@ -166,7 +166,9 @@ static void r655_nobody_has_all_there_is(void **state)
 	}
 	assert_ptr_equal(vdi_account_use(&accounts, a), a);
 	vdi_account_put(&accounts, a);
+	assert_int_equal(accounts.count, 3); /* the other reference keeps it */
 	vdi_account_put(&accounts, a);
+	assert_int_equal(accounts.count, 2);
 	vdi_account_put(&accounts, b);
 	vdi_account_put(&accounts, c);
 	assert_int_equal(accounts.count, 0);
@@ -186,9 +188,48 @@ static void without_memory_there_is_none(void **state)
 	vdi_accounts_fini(&accounts);
 }
 
+/* The key holds up to 63 bytes of the address and as much of the agent as there is room for. */
+static void keys_have_a_size(void **state)
+{
+	static const struct {
+		size_t address, agent, key;
+	} rows[] = {
+		{ 0, 0, 1 },
+		{ 9, 0, 10 },
+		{ 0, 5, 6 },
+		{ 62, 5, 68 },
+		{ 63, 5, 69 },
+		{ 64, 5, 69 },
+		{ 9, VDI_ACCOUNT_KEY_MAX - 11, VDI_ACCOUNT_KEY_MAX - 1 },
+		{ 9, VDI_ACCOUNT_KEY_MAX - 10, VDI_ACCOUNT_KEY_MAX },
+		{ 9, VDI_ACCOUNT_KEY_MAX - 9, VDI_ACCOUNT_KEY_MAX },
+		{ 64, VDI_ACCOUNT_KEY_MAX, VDI_ACCOUNT_KEY_MAX },
+	};
+	char		    text[VDI_ACCOUNT_KEY_MAX];
+	struct vdi_accounts accounts;
+
+	memset(text, 'x', sizeof text);
+	vdi_accounts_init(&accounts);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_account *account = NULL;
+
+		assert_status(vdi_account_get(&accounts, (struct vd_bytes) { text, rows[i].address },
+					      (struct vd_bytes) { text, rows[i].agent }, &account),
+			      VD_OK);
+		assert_int_equal(account->key_size, rows[i].key);
+		for (size_t at = 0; at < rows[i].key; at++)
+			assert_int_equal(account->key[at],
+					 at == VDI_MIN(rows[i].address, (size_t) 63) ? '\n' : 'x');
+		assert_int_equal(accounts.count, 1);
+		vdi_account_put(&accounts, account);
+	}
+	vdi_accounts_fini(&accounts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keys_have_a_size),
 		cmocka_unit_test(one_account_for_one_client),
 		cmocka_unit_test(each_client_is_shown_once),
 		cmocka_unit_test(many_clients),

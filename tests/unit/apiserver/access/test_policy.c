@@ -1,4 +1,4 @@
-/* The authorization policy: what rules cover, as Kubernetes' roles do; faults with their place. */
+/* The authorization policy: what rules cover, as Kubernetes' roles do; field errors with their place. */
 #include "vdtest.h"
 
 #include "policy.h"
@@ -147,7 +147,7 @@ static void rules_are_told_per_namespace(void **state)
 	(void) vdi_policy_free(policy);
 }
 
-static void faults_are_named_with_their_place(void **state)
+static void field_errors_are_named_with_their_place(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "", "line 1" },
@@ -218,14 +218,77 @@ static void who_may_everything_is_told_so(void **state)
 	(void) vdi_policy_free(policy);
 }
 
+/* Each member of a rule is told as it is written, and without an API group the rule is for all groups. */
+static void each_member_of_a_rule_is_told(void **state)
+{
+	struct vdi_policy *policy = parse(
+		"{\"rules\":[{\"users\":[\"ann\"],\"verbs\":[\"get\"],\"apiGroups\":[\"a\",\"b\"],"
+		"\"resources\":"
+		"[\"x\",\"y\"],\"resourceNames\":[\"n\",\"m\"]},"
+		"{\"users\":[\"ann\"],\"verbs\":[\"list\"],\"resources\":[\"z\"]},"
+		"{\"users\":[\"bob\"],\"verbs\":[\"get\"],\"resources\":[\"other\"]},"
+		"{\"users\":[\"ann\"],\"verbs\":[\"get\",\"post\"],\"nonResourceURLs\":[\"/a\",\"/b/*\"]},"
+		"{\"users\":[\"bob\"],\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/other\"]},"
+		"{\"users\":[\"ann\"],\"verbs\":[\"put\"],\"nonResourceURLs\":[\"/c\"]}]}");
+	struct vdi_identity *ann = identity_new("ann", "");
+	struct vdi_out	     out = VDI_OUT_INIT;
+
+	vdi_policy_write_rules(&out, policy, ann, vd_bytes_of("a"));
+	vdi_out_bytes(&out, (struct vd_bytes) { "", 1 });
+	assert_string_equal(
+		out.data,
+		"\"resourceRules\":[{\"verbs\":[\"get\"],\"apiGroups\":[\"a\",\"b\"],\"resources\":[\"x\","
+		"\"y\"],"
+		"\"resourceNames\":[\"n\",\"m\"]},{\"verbs\":[\"list\"],\"apiGroups\":[\"*\"],\"resources\":["
+		"\"z\"]}],"
+		"\"nonResourceRules\":[{\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/healthz\",\"/livez\",\"/"
+		"readyz\","
+		"\"/version\"]},{\"verbs\":[\"get\",\"post\"],\"nonResourceURLs\":[\"/a\",\"/b/*\"]},"
+		"{\"verbs\":[\"put\"],\"nonResourceURLs\":[\"/c\"]}]");
+	vdi_out_fini(&out);
+	(void) vdi_identity_unref(ann);
+	(void) vdi_policy_free(policy);
+}
+
+static void a_refusal_says_who_may_not_do_what(void **state)
+{
+	static const struct {
+		struct vdi_access access;
+		const char	 *sentence;
+	} rows[] = {
+		{ { .verb = { "get", 3 }, .resource = { "pods", 4 }, .namespace_name = { "n", 1 } },
+		  "User \"ann\" cannot get resource \"pods\" in API group \"\" in the namespace \"n\"" },
+		{ { .verb = { "list", 4 }, .resource = { "nodes", 5 } },
+		  "User \"ann\" cannot list resource \"nodes\" in API group \"\" at the cluster scope" },
+		{ { .verb = { "update", 6 },
+		    .group = { "apps", 4 },
+		    .resource = { "deployments", 11 },
+		    .subresource = { "scale", 5 },
+		    .namespace_name = { "n", 1 } },
+		  "User \"ann\" cannot update resource \"deployments/scale\" in API group \"apps\" in the "
+		  "namespace \"n\"" },
+		{ { .is_path = true, .verb = { "get", 3 }, .path = { "/metrics", 8 } },
+		  "User \"ann\" cannot get path \"/metrics\"" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		char text[400];
+
+		vdi_access_say(&rows[i].access, "ann", text, sizeof text);
+		assert_string_equal(text, rows[i].sentence);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_member_of_a_rule_is_told),
+		cmocka_unit_test(a_refusal_says_who_may_not_do_what),
 		cmocka_unit_test(who_may_everything_is_told_so),
 		cmocka_unit_test(rules_mean_what_roles_mean),
 		cmocka_unit_test(without_a_policy_the_authenticated_may_everything),
 		cmocka_unit_test(rules_are_told_per_namespace),
-		cmocka_unit_test(faults_are_named_with_their_place),
+		cmocka_unit_test(field_errors_are_named_with_their_place),
 		cmocka_unit_test(without_memory_nothing_is_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The token file: rows, faults with their line, what is found. */
+/* The token file: rows, field errors with their line, what is found. */
 #include "vdtest.h"
 
 #include "tokens.h"
@@ -84,7 +84,7 @@ static void an_identity_outlives_its_file(void **state)
 	(void) vdi_identity_unref(ann);
 }
 
-static void faults_name_their_line_and_no_token(void **state)
+static void field_errors_name_their_line_and_no_token(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "hidden,ann\n", "line 1: needs token, user and uid" },
@@ -142,14 +142,88 @@ static void without_memory_nothing_is_lost(void **state)
 	}
 }
 
+/* Bytes behind the text, such as the rest of a longer file, do not change the result. */
+static void nothing_is_read_behind_the_end(void **state)
+{
+	static const char file[] = "\"to,ken\" , \"bob\",7,\"dev, ops\"\t \r\nplain,eve,9,dev,\nb,ann,";
+	static const char tails[] = "\", \nx#";
+
+	for (size_t size = 0; size < sizeof file; size++) {
+		struct vd_error first = { 0 };
+		vd_status	first_status = VD_OK;
+
+		for (size_t tail = 0; tail < sizeof tails; tail++) {
+			struct vdi_tokens *tokens = NULL;
+			struct vd_error	   error = { 0 };
+			char		   text[sizeof file + 8];
+			vd_status	   status;
+
+			memcpy(text, file, size);
+			memset(text + size, tails[tail], 8);
+			status = vdi_tokens_parse((struct vd_bytes) { text, size }, &tokens, &error);
+			if (tail == 0) {
+				first = error;
+				first_status = status;
+			}
+			assert_status(status, first_status);
+			assert_string_equal(error.message, first.message);
+			if (status == VD_OK && size > 30)
+				assert_non_null(vdi_tokens_find(tokens, vd_bytes_of("to,ken")));
+			(void) vdi_tokens_free(tokens);
+		}
+	}
+}
+
+static void tokens_have_a_maximum(void **state)
+{
+	struct vdi_tokens *tokens = NULL;
+	struct vd_error	   error = { 0 };
+	char		  *text = malloc((size_t) 20 * (VDI_TOKENS_MAX + 2)), wanted[80];
+	size_t		   size = 0;
+
+	for (int i = 0; i < VDI_TOKENS_MAX; i++)
+		size += (size_t) sprintf(text + size, "t%d,u,1\n", i);
+	assert_status(vdi_tokens_parse((struct vd_bytes) { text, size }, &tokens, NULL), VD_OK);
+	(void) vdi_tokens_free(tokens);
+	size += (size_t) sprintf(text + size, "t,u,1\n");
+	assert_status(vdi_tokens_parse((struct vd_bytes) { text, size }, &tokens, &error), VD_INVALID);
+	(void) snprintf(wanted, sizeof wanted, "line %d: more than %d tokens", VDI_TOKENS_MAX + 1,
+			VDI_TOKENS_MAX);
+	assert_string_equal(error.message, wanted);
+	free(text);
+}
+
+static void fields_are_trimmed(void **state)
+{
+	struct vdi_tokens   *tokens = parse(" \ta b , ann\t,\t ,\tdev \r\n\t#, no row\n \t\n"
+					      "\"c\" ,\t\"u\"\t,\"\",\" x ,, y\t\" \r\n");
+	struct vdi_identity *found = vdi_tokens_find(tokens, vd_bytes_of("a b"));
+
+	assert_non_null(found);
+	assert_string_equal(found->user, "ann");
+	assert_string_equal(found->uid, "");
+	assert_int_equal(found->group_count, 2);
+	assert_string_equal(found->groups[0], "dev");
+	found = vdi_tokens_find(tokens, vd_bytes_of("c"));
+	assert_non_null(found);
+	assert_string_equal(found->user, "u");
+	assert_int_equal(found->group_count, 3);
+	assert_string_equal(found->groups[0], "x");
+	assert_string_equal(found->groups[1], "y");
+	(void) vdi_tokens_free(tokens);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_read_behind_the_end),
+		cmocka_unit_test(tokens_have_a_maximum),
+		cmocka_unit_test(fields_are_trimmed),
 		cmocka_unit_test(rows_name_users_and_groups),
 		cmocka_unit_test(an_empty_file_is_fine),
 		cmocka_unit_test(an_identity_outlives_its_file),
 		cmocka_unit_test(groups_have_a_maximum),
-		cmocka_unit_test(faults_name_their_line_and_no_token),
+		cmocka_unit_test(field_errors_name_their_line_and_no_token),
 		cmocka_unit_test(a_nul_and_a_long_token_are_refused),
 		cmocka_unit_test(without_memory_nothing_is_lost),
 	};

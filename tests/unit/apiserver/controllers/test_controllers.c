@@ -27,7 +27,7 @@ struct world {
 	uint64_t			 random;
 	struct vd_env			*env;
 	struct vd_store			*inner, *chaos;
-	struct vdi_served		*served;
+	struct vdi_resource_set		*resource_set;
 	struct vdi_kind_cache		 caches[4]; /* never let go by those who use them */
 	struct vdi_garbage_collector	*collector;
 	struct vdi_namespace_controller *controller;
@@ -42,9 +42,9 @@ static unsigned draw(struct world *world, unsigned below)
 	return (unsigned) ((world->random >> 33) % below);
 }
 
-static struct vdi_served *served_of(void *arg)
+static struct vdi_resource_set *served_of(void *arg)
 {
-	return vdi_served_ref(((struct world *) arg)->served);
+	return vdi_resource_set_ref(((struct world *) arg)->resource_set);
 }
 
 static void object_gone(void *arg, struct vd_bytes namespace_name)
@@ -57,7 +57,7 @@ static void object_gone(void *arg, struct vd_bytes namespace_name)
 
 static struct vdi_resource *resource_of(struct world *world, const char *plural)
 {
-	return vdi_resources_find(&world->served->resources, VD_BYTES_NONE, vd_bytes_of("v1"),
+	return vdi_resources_find(&world->resource_set->resources, VD_BYTES_NONE, vd_bytes_of("v1"),
 				  vd_bytes_of(plural));
 }
 
@@ -194,7 +194,7 @@ static void world_open(struct world *world, uint64_t seed)
 	}
 	assert_status(vdi_resources_init(&resources), VD_OK);
 	open_caches(world, &resources);
-	assert_status(vdi_served_new(&resources, &world->served, NULL), VD_OK);
+	assert_status(vdi_resource_set_new(&resources, &world->resource_set, NULL), VD_OK);
 	vdi_resources_fini(&resources);
 	vdi_sim_advance(world->env, VD_SECONDS(1));
 	start_controllers(world);
@@ -205,7 +205,7 @@ static void world_close(struct world *world)
 	stop_controllers(world);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(world->caches); i++)
 		(void) vd_cacher_close_wait(world->caches[i].cacher);
-	world->served = vdi_served_unref(world->served);
+	world->resource_set = vdi_resource_set_unref(world->resource_set);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(world->caches); i++)
 		(void) vd_codec_free(world->caches[i].codec);
 	vdi_sim_advance(world->env, VD_SECONDS(60)); /* what the chaos still holds */

@@ -49,27 +49,27 @@ static const char *touched_ones(struct world *world)
 static vd_status put_at(struct world *world, void *kind, uint64_t fill, const char *uid, const char *owners,
 			const char *flags)
 {
-	struct vdi_owner_reference references[8];
-	struct vdi_owner_facts	   facts = { .kind = kind,
-					     .fill = fill,
-					     .namespace_name = vd_bytes_of("n"),
-					     .name = vd_bytes_of(uid),
-					     .uid = vd_bytes_of(uid),
-					     .owners = references,
-					     .is_deleting = strchr(flags, 'd') != NULL,
-					     .waits_foreground = strchr(flags, 'f') != NULL,
-					     .waits_orphan = strchr(flags, 'o') != NULL,
-					     .waits_agent = strchr(flags, 'w') != NULL };
+	struct vdi_owner_reference  references[8];
+	struct vdi_owner_attributes attributes = { .kind = kind,
+						   .fill = fill,
+						   .namespace_name = vd_bytes_of("n"),
+						   .name = vd_bytes_of(uid),
+						   .uid = vd_bytes_of(uid),
+						   .owners = references,
+						   .is_deleting = strchr(flags, 'd') != NULL,
+						   .waits_foreground = strchr(flags, 'f') != NULL,
+						   .waits_orphan = strchr(flags, 'o') != NULL,
+						   .waits_agent = strchr(flags, 'w') != NULL };
 
 	while (*owners) {
 		size_t size = strcspn(owners, " !");
 
-		references[facts.owner_count].uid = (struct vd_bytes) { owners, size };
-		references[facts.owner_count++].blocks = owners[size] == '!';
+		references[attributes.owner_count].uid = (struct vd_bytes) { owners, size };
+		references[attributes.owner_count++].blocks = owners[size] == '!';
 		owners += size;
 		owners += strspn(owners, " !");
 	}
-	return vdi_owner_graph_put(&world->graph, &facts);
+	return vdi_owner_graph_put(&world->graph, &attributes);
 }
 
 static void put(struct world *world, const char *uid, const char *owners, const char *flags)
@@ -362,9 +362,164 @@ static void thousands_of_nodes_are_found(void **state)
 	vdi_owner_graph_fini(&world.graph);
 }
 
+/* A change of any flag touches the node while it waits for something. */
+static void each_flag_is_a_change(void **state)
+{
+	static const struct {
+		const char *before, *after, *touched;
+	} rows[] = {
+		{ "d", "d", "" },     { "d", "df", "x" },  { "d", "do", "x" },	 { "d", "dw", "x" },
+		{ "df", "df", "" },   { "do", "do", "" },  { "dw", "dw", "" },	 { "df", "d", "" },
+		{ "do", "d", "" },    { "dw", "d", "" },   { "d", "", "x" },	 { "", "d", "" },
+		{ "df", "do", "x" },  { "do", "dw", "x" }, { "dfo", "df", "x" }, { "dfw", "df", "x" },
+		{ "dow", "do", "x" }, { "f", "df", "x" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct world world;
+
+		open_world(&world);
+		put(&world, "x", "root", rows[i].before);
+		(void) touched_ones(&world);
+		put(&world, "x", "root", rows[i].after);
+		assert_string_equal(touched_ones(&world), rows[i].touched);
+		assert_int_equal(find(&world, "x")->is_deleting, strchr(rows[i].after, 'd') != NULL);
+		assert_int_equal(find(&world, "x")->waits_foreground, strchr(rows[i].after, 'f') != NULL);
+		assert_int_equal(find(&world, "x")->waits_orphan, strchr(rows[i].after, 'o') != NULL);
+		assert_int_equal(find(&world, "x")->waits_agent, strchr(rows[i].after, 'w') != NULL);
+		remove_object(&world, "x");
+		assert_int_equal(world.graph.count, 0);
+		vdi_owner_graph_fini(&world.graph);
+	}
+}
+
+/* Without memory for more buckets, the chains become longer. */
+static void a_graph_that_cannot_grow_still_takes_nodes(void **state)
+{
+	struct world world;
+	size_t	     buckets = 0;
+	char	     uid[16];
+
+	open_world(&world);
+	for (unsigned i = 0; i < 3000; i++) {
+		(void) snprintf(uid, sizeof uid, "u%u", i);
+		if (buckets && world.graph.count == buckets)
+			(void) vdi_alloc_fail_nth(1, 1); /* the buckets come first */
+		put(&world, uid, "", "df");
+		(void) vdi_alloc_fail_nth(0, 0);
+		if (buckets == 0)
+			buckets = world.graph.bucket_count;
+		if (i == buckets + 1)
+			break;
+		assert_int_equal(world.graph.bucket_count, buckets);
+	}
+	assert_true(world.graph.bucket_count > buckets); /* with memory again */
+	for (unsigned i = 0; i < world.graph.count; i++) {
+		(void) snprintf(uid, sizeof uid, "u%u", i);
+		assert_non_null(find(&world, uid));
+	}
+	vdi_owner_graph_sweep(&world.graph, &kind_a, 0);
+	assert_int_equal(world.graph.count, 0);
+	vdi_owner_graph_fini(&world.graph);
+}
+
+/* The node has the place of the object that was seen first under its uid. */
+static void a_node_has_the_place_of_its_object(void **state)
+{
+	struct world		    world;
+	struct vdi_owner_attributes attributes = {
+		.kind = &kind_a, .name = vd_bytes_of("one"), .uid = vd_bytes_of("x"), .waits_orphan = true
+	};
+
+	open_world(&world);
+	assert_status(vdi_owner_graph_put(&world.graph, &attributes), VD_OK);
+	assert_string_equal(find(&world, "x")->namespace_name, "");
+	assert_string_equal(find(&world, "x")->name, "one");
+	attributes.namespace_name = vd_bytes_of("space");
+	attributes.name = vd_bytes_of("two");
+	assert_status(vdi_owner_graph_put(&world.graph, &attributes), VD_OK);
+	assert_string_equal(find(&world, "x")->name, "one");
+	put(&world, "y", "x", ""); /* keeps the node */
+	remove_object(&world, "x");
+	assert_null(find(&world, "x")->kind);
+	assert_false(find(&world, "x")->is_gone);
+	assert_status(vdi_owner_graph_put(&world.graph, &attributes), VD_OK);
+	assert_string_equal(find(&world, "x")->namespace_name, "space");
+	assert_string_equal(find(&world, "x")->name, "two");
+	remove_object(&world, "y");
+	remove_object(&world, "x");
+	assert_int_equal(world.graph.count, 0);
+	vdi_owner_graph_fini(&world.graph);
+}
+
+static void without_memory_for_buckets_there_is_no_node(void **state)
+{
+	struct world world;
+
+	open_world(&world);
+	(void) vdi_alloc_fail_nth(1, 1);
+	assert_status(put_at(&world, &kind_a, 1, "x", "", "df"), VD_NOMEM);
+	(void) vdi_alloc_fail_nth(0, 0);
+	assert_int_equal(world.graph.count, 0);
+	assert_null(find(&world, "x"));
+	/* An object that has no node needs no memory. */
+	(void) vdi_alloc_fail_nth(1, 1);
+	assert_status(put_at(&world, &kind_a, 1, "x", "", "d"), VD_OK);
+	(void) vdi_alloc_fail_nth(0, 0);
+	put(&world, "x", "", "df");
+	(void) vdi_alloc_fail_nth(1, 1);
+	assert_status(put_at(&world, &kind_a, 1, "y", "", "d"), VD_OK);
+	(void) vdi_alloc_fail_nth(0, 0);
+	remove_object(&world, "x");
+	vdi_owner_graph_fini(&world.graph);
+}
+
+static void touched_by_a_deletion(void *arg, struct vdi_owner_node *node)
+{
+	int *count = arg;
+
+	if (*count >= 0) {
+		assert_true(node->owners[0].owner->is_gone);
+		++*count;
+	}
+}
+
+/* A dependent that is touched by the deletion of its owner already sees that the owner is gone. */
+static void an_owner_is_gone_before_its_dependents_are_touched(void **state)
+{
+	static const char	  *uids[] = { "x", "y" };
+	struct vdi_owner_reference owner = { .uid = vd_bytes_of("root") };
+	struct vdi_owner_graph	   graph;
+	int			   count = -1;
+
+	vdi_owner_graph_init(&graph, 7, touched_by_a_deletion, &count);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(uids); i++) {
+		struct vdi_owner_attributes attributes = { .kind = &kind_a,
+							   .name = vd_bytes_of("n"),
+							   .uid = vd_bytes_of(uids[i]),
+							   .owners = &owner,
+							   .owner_count = 1 };
+
+		assert_status(vdi_owner_graph_put(&graph, &attributes), VD_OK);
+	}
+	count = 0;
+	vdi_owner_graph_delete(&graph, vd_bytes_of("root"));
+	assert_int_equal(count, 2);
+	count = -1;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(uids); i++)
+		vdi_owner_graph_remove(&graph, vd_bytes_of(uids[i]));
+	assert_int_equal(graph.count, 0);
+	vdi_owner_graph_fini(&graph);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_memory_for_buckets_there_is_no_node),
+		cmocka_unit_test(an_owner_is_gone_before_its_dependents_are_touched),
+		cmocka_unit_test(each_flag_is_a_change),
+		cmocka_unit_test(a_graph_that_cannot_grow_still_takes_nodes),
+		cmocka_unit_test(a_node_has_the_place_of_its_object),
 		cmocka_unit_test(thousands_of_nodes_are_found),
 		cmocka_unit_test(only_what_matters_has_a_node),
 		cmocka_unit_test(dependents_are_touched_when_an_owner_goes),

@@ -8,6 +8,8 @@
 #include "alloc.h"
 #include "env.h"
 #include "history.h"
+#include "http_status.h"
+#include "protobuf.h"
 #include "rand.h"
 #include "watch_frame.h"
 
@@ -94,13 +96,13 @@ static void t202_r642_a_member_is_made_once_for_all_watches(void **state)
 	static const char text[] =
 		"{\"type\":\"ADDED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{"
 		"\"resourceVersion\":\"5\",\"name\":\"x\"}}}\n";
-	int64_t		      live = vdi_alloc_live();
-	struct world	      world = world_new();
-	struct vdi_watch_form plain = { .resource = &plain_resource }, packed[2] = { plain, plain };
-	struct vd_blob	     *frames[2], *own, *one;
+	int64_t			  live = vdi_alloc_live();
+	struct world		  world = world_new();
+	struct vdi_watch_encoding plain = { .resource = &plain_resource }, packed[2] = { plain, plain };
+	struct vd_blob		 *frames[2], *own, *one;
 
 	for (int i = 0; i < 2; i++)
-		assert_status(vdi_packer_new(&packed[i].packer), VD_OK); /* of two loops */
+		assert_status(vdi_gzip_writer_new(&packed[i].gzip_writer), VD_OK); /* of two loops */
 	assert_true(vdi_watch_frame_is_shared(&plain, &world.event));
 	assert_true(vdi_watch_frame_is_shared(&packed[0], &world.event));
 	for (int i = 0; i < 2; i++)
@@ -121,7 +123,7 @@ static void t202_r642_a_member_is_made_once_for_all_watches(void **state)
 	vd_blob_unref(one);
 	for (int i = 0; i < 2; i++) {
 		vd_blob_unref(frames[i]);
-		vdi_packer_free(packed[i].packer);
+		vdi_gzip_writer_free(packed[i].gzip_writer);
 	}
 	world_free(&world);
 	assert_int_equal(vdi_alloc_live(), live);
@@ -140,14 +142,14 @@ static void r130_r434_a_deletion_has_its_own_revision(void **state)
 			"\"metadata\":{\"resourceVersion\":\"9\"", "\"metadata\":{\"resourceVersion\":\"9\"",
 			"\"metadata\":{\"resourceVersion\":\"9\""
 		};
-		struct world	      world = world_new();
-		struct vdi_event     *deletion;
-		struct vdi_watch_form form = { .resource = &plain_resource,
-					       .env = env,
-					       .include =
-						       i == 3 ? VDI_INCLUDE_OBJECT : VDI_INCLUDE_METADATA };
-		struct vd_blob	     *frame;
-		struct vd_bytes	      content;
+		struct world		  world = world_new();
+		struct vdi_event	 *deletion;
+		struct vdi_watch_encoding form = { .resource = &plain_resource,
+						   .env = env,
+						   .include = i == 3 ? VDI_INCLUDE_OBJECT :
+								       VDI_INCLUDE_METADATA };
+		struct vd_blob		 *frame;
+		struct vd_bytes		  content;
 
 		form.negotiated.form = i == 0 ? VDI_FORM_OBJECT : i == 1 ? VDI_FORM_METADATA : VDI_FORM_TABLE;
 		assert_status(vdi_event_new(9, NULL, world.object, (vd_mono) { 0 }, &deletion), VD_OK);
@@ -171,9 +173,9 @@ static void r130_r434_a_deletion_has_its_own_revision(void **state)
 /* rules: R-570 */
 static void r640_who_shares_and_who_does_not(void **state)
 {
-	struct world	      world = world_new();
-	struct vd_watch_event own = world.event;
-	struct vdi_watch_form form = { .resource = &plain_resource, .include = VDI_INCLUDE_METADATA };
+	struct world		  world = world_new();
+	struct vd_watch_event	  own = world.event;
+	struct vdi_watch_encoding form = { .resource = &plain_resource, .include = VDI_INCLUDE_METADATA };
 
 	form.negotiated.form = VDI_FORM_TABLE;
 	assert_true(vdi_watch_frame_is_shared(&form, &world.event));
@@ -197,12 +199,13 @@ static void r640_who_shares_and_who_does_not(void **state)
 #define FORMS (2 * 2 * 2 * 3 * 3 * 2 * VDI_ARRAY_SIZE(resources))
 
 /* Number of a form: what a watch can ask for, and whether its stream is compressed. */
-static struct vdi_watch_form form_of(unsigned number, const struct vd_env *env, struct vdi_packer *packer)
+static struct vdi_watch_encoding form_of(unsigned number, const struct vd_env *env,
+					 struct vdi_gzip_writer *gzip_writer)
 {
 	static const enum vdi_form forms[] = { VDI_FORM_OBJECT, VDI_FORM_TABLE, VDI_FORM_METADATA };
-	struct vdi_watch_form	   form = { .resource = resources[number / 144], .env = env };
+	struct vdi_watch_encoding  form = { .resource = resources[number / 144], .env = env };
 
-	form.packer = number % 2 ? packer : NULL;
+	form.gzip_writer = number % 2 ? gzip_writer : NULL;
 	form.negotiated.v1beta1 = number / 2 % 2;
 	form.header_due = number / 4 % 2;
 	form.include = (uint8_t) (number / 8 % 3);
@@ -216,21 +219,21 @@ static struct vdi_watch_form form_of(unsigned number, const struct vd_env *env, 
 }
 
 /* What the watch would get if it was the only one. */
-static struct vd_blob *frame_alone(const struct vdi_watch_form *form, const struct vd_watch_event *event)
+static struct vd_blob *frame_alone(const struct vdi_watch_encoding *form, const struct vd_watch_event *event)
 {
-	struct vdi_watch_form alone = *form;
-	struct vd_blob	     *frame;
+	struct vdi_watch_encoding alone = *form;
+	struct vd_blob		 *frame;
 
-	alone.packer = NULL;
+	alone.gzip_writer = NULL;
 	assert_status(vdi_watch_frame_new(&alone, event, &frame), VD_OK);
 	return frame;
 }
 
 /* As http_watch.c does it. */
-static void assert_frame(struct vdi_watch_form form, const struct vd_watch_event *event)
+static void assert_frame(struct vdi_watch_encoding form, const struct vd_watch_event *event)
 {
 	bool		is_shared = vdi_watch_frame_is_shared(&form, event);
-	bool		is_packed = is_shared && form.packer;
+	bool		is_packed = is_shared && form.gzip_writer;
 	struct vd_blob *expected = frame_alone(&form, event), *frame;
 
 	assert_status(is_shared ? vdi_watch_frame_get(&form, event, &frame) :
@@ -247,23 +250,23 @@ static void r570_r640_every_watch_gets_its_own_form(void **state)
 {
 	static const enum vd_watch_type types[] = { VD_WATCH_ADDED, VD_WATCH_MODIFIED, VD_WATCH_DELETED };
 	struct vd_env		       *env;
-	struct vdi_packer	       *packer;
+	struct vdi_gzip_writer	       *gzip_writer;
 	struct vdi_rand			rand;
 
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
-	assert_status(vdi_packer_new(&packer), VD_OK);
+	assert_status(vdi_gzip_writer_new(&gzip_writer), VD_OK);
 	vdi_rand_init(&rand, 1);
 	for (unsigned round = 0; round < 40; round++) {
 		struct world world = world_new();
 
 		for (unsigned i = 0; i < 2 * FORMS; i++) {
 			world.event.type = types[vdi_rand_below(&rand, 3)];
-			assert_frame(form_of((unsigned) vdi_rand_below(&rand, FORMS), env, packer),
+			assert_frame(form_of((unsigned) vdi_rand_below(&rand, FORMS), env, gzip_writer),
 				     &world.event);
 		}
 		world_free(&world);
 	}
-	vdi_packer_free(packer);
+	vdi_gzip_writer_free(gzip_writer);
 	vd_env_free(env);
 }
 
@@ -282,12 +285,12 @@ static void r640_tables_side_by_side(void **state)
 		struct world world = world_new();
 
 		for (unsigned i = 0; i < 6; i++) { /* each twice: made, and perhaps given again */
-			unsigned	      which = orders[order][i % 3];
-			struct vdi_watch_form form = { .resource = &plain_resource,
-						       .env = env,
-						       .include = includes[which] };
-			struct vd_blob	     *frame;
-			struct vd_bytes	      content;
+			unsigned		  which = orders[order][i % 3];
+			struct vdi_watch_encoding form = { .resource = &plain_resource,
+							   .env = env,
+							   .include = includes[which] };
+			struct vd_blob		 *frame;
+			struct vd_bytes		  content;
 
 			form.negotiated.form = VDI_FORM_TABLE;
 			if (vdi_watch_frame_is_shared(&form, &world.event))
@@ -306,28 +309,41 @@ static void r640_tables_side_by_side(void **state)
 	vd_env_free(env);
 }
 
-/* In no form half a frame is taken for one. */
+/* A frame that misses an allocation is an error in each form, never half a frame. */
 static void torture_each_form_of_a_frame(void **state)
 {
-	static const enum vdi_form forms[] = { VDI_FORM_OBJECT, VDI_FORM_TABLE, VDI_FORM_METADATA };
-	struct vd_env		  *env;
+	static const enum vd_watch_type	   types[] = { VD_WATCH_ADDED, VD_WATCH_BOOKMARK, VD_WATCH_ERROR };
+	static const struct vdi_negotiated forms[] = { { .form = VDI_FORM_OBJECT },
+						       { .form = VDI_FORM_TABLE },
+						       { .form = VDI_FORM_METADATA },
+						       { .form = VDI_FORM_OBJECT, .protobuf = true },
+						       { .form = VDI_FORM_METADATA, .protobuf = true } };
+	const struct vd_error		   error = { .code = VD_EXPIRED, .requested = 1, .current = 9 };
+	struct vd_env			  *env;
 
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(forms); i++) {
-		struct world	      world = world_new();
-		struct vdi_watch_form form = { .resource = &plain_resource,
-					       .env = env,
-					       .include = VDI_INCLUDE_METADATA,
-					       .negotiated = { .form = forms[i] } };
-		struct vd_blob	     *whole, *frame;
-		bool		      failed = true;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(forms) * VDI_ARRAY_SIZE(types); i++) {
+		int64_t			  live = vdi_alloc_live();
+		struct world		  world = world_new();
+		struct vdi_watch_encoding form = { .resource = &plain_resource,
+						   .env = env,
+						   .include = VDI_INCLUDE_METADATA,
+						   .negotiated = forms[i / VDI_ARRAY_SIZE(types)] };
+		struct vd_watch_event	  event = { .type = types[i % VDI_ARRAY_SIZE(types)], .revision = 5 };
+		struct vd_blob		 *whole, *frame;
+		uint64_t		  nth = 1;
+		bool			  failed = true;
 
-		assert_status(vdi_watch_frame_new(&form, &world.event, &whole), VD_OK);
-		for (uint64_t nth = 1; failed; nth++) {
+		if (event.type == VD_WATCH_ADDED)
+			event = world.event;
+		else if (event.type == VD_WATCH_ERROR)
+			event.error = &error;
+		assert_status(vdi_watch_frame_new(&form, &event, &whole), VD_OK);
+		for (; failed; nth++) {
 			vd_status status;
 
 			(void) vdi_alloc_fail_nth(nth, 1);
-			status = vdi_watch_frame_new(&form, &world.event, &frame);
+			status = vdi_watch_frame_new(&form, &event, &frame);
 			failed = vdi_alloc_failed();
 			(void) vdi_alloc_fail_nth(0, 0);
 			assert_status(status, failed ? VD_NOMEM : VD_OK);
@@ -337,10 +353,72 @@ static void torture_each_form_of_a_frame(void **state)
 				vd_blob_unref(frame);
 			}
 		}
+		assert_true(nth > 3);
 		vd_blob_unref(whole);
 		world_free(&world);
+		assert_int_equal(vdi_alloc_live(), live);
 	}
 	vd_env_free(env);
+}
+
+/* A frame of protobuf has the content that vdi_protobuf_event() writes, for each type and form. */
+static void each_type_in_protobuf(void **state)
+{
+	static const struct {
+		enum vd_watch_type type;
+		enum vdi_form	   form;
+		bool		   is_last;
+		const char	  *json;
+	} rows[] = {
+		{ VD_WATCH_ADDED, VDI_FORM_OBJECT, false, "{\"metadata\":{\"name\":\"x\"}}" },
+		{ VD_WATCH_MODIFIED, VDI_FORM_METADATA, false, "{\"metadata\":{\"name\":\"x\"}}" },
+		{ VD_WATCH_BOOKMARK, VDI_FORM_OBJECT, false, "{\"metadata\":{}}" },
+		{ VD_WATCH_BOOKMARK, VDI_FORM_METADATA, true,
+		  "{\"metadata\":{\"resourceVersion\":\"5\",\"annotations\":{\"k8s.io/"
+		  "initial-events-end\":\"true\"}}}" },
+		{ VD_WATCH_ERROR, VDI_FORM_OBJECT, false, NULL },
+	};
+	const struct vd_error error = { .code = VD_EXPIRED, .requested = 1, .current = 9 };
+	struct world	      world = world_new();
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_watch_encoding form = { .resource = &plain_resource };
+		struct vd_watch_event	  event = { .type = rows[i].type,
+						    .revision = 5,
+						    .initial_events_end = rows[i].is_last };
+		struct vdi_protobuf	  protobuf;
+		struct vdi_buffer	  expected;
+		struct vd_blob		 *frame;
+
+		form.negotiated = (struct vdi_negotiated) { .form = rows[i].form, .protobuf = true };
+		vdi_protobuf_init(&protobuf, &plain_resource, false, &form.negotiated);
+		vdi_buffer_init(&expected, 4096);
+		if (rows[i].type == VD_WATCH_ERROR) {
+			struct vdi_http_status *status = VDI_NEW(struct vdi_http_status);
+			struct vdi_out		text = VDI_OUT_INIT;
+
+			event.error = &error;
+			vdi_http_status_of(status, "watch", "", "configmaps", VD_BYTES_NONE, VD_EXPIRED,
+					   &error);
+			vdi_http_status_write(&text, status);
+			assert_status(vdi_protobuf_error_event(&expected, vdi_out_slice(&text)), VD_OK);
+			vdi_out_fini(&text);
+			vdi_free(status);
+		} else {
+			if (rows[i].type != VD_WATCH_BOOKMARK)
+				event.object = world.object;
+			assert_status(
+				vdi_protobuf_event(&expected, &protobuf, vd_watch_type_name(rows[i].type),
+						   vd_bytes_of(rows[i].json), rows[i].is_last ? 0 : 5, NULL),
+				VD_OK);
+		}
+		assert_status(vdi_watch_frame_new(&form, &event, &frame), VD_OK);
+		if (!vd_bytes_equal(vdi_frame_content(frame), vdi_buffer_bytes(&expected)))
+			fail_msg("row %zu", i);
+		vd_blob_unref(frame);
+		vdi_buffer_fini(&expected);
+	}
+	world_free(&world);
 }
 
 static void torture_a_packed_frame(void **state)
@@ -348,23 +426,23 @@ static void torture_a_packed_frame(void **state)
 	int64_t live = vdi_alloc_live();
 
 	for (uint64_t nth = 1, failed = 0;; nth++) {
-		struct world	      world = world_new();
-		struct vdi_watch_form form = { .resource = &plain_resource };
-		struct vd_blob	     *frame = NULL;
-		vd_status	      status;
+		struct world		  world = world_new();
+		struct vdi_watch_encoding form = { .resource = &plain_resource };
+		struct vd_blob		 *frame = NULL;
+		vd_status		  status;
 
-		assert_status(vdi_packer_new(&form.packer), VD_OK);
+		assert_status(vdi_gzip_writer_new(&form.gzip_writer), VD_OK);
 		(void) vdi_alloc_fail_nth(nth, 1);
 		status = vdi_watch_frame_get(&form, &world.event, &frame);
 		(void) vdi_alloc_fail_nth(0, 0);
-		assert_int_equal(vdi_packer_size(form.packer), 0);
+		assert_int_equal(vdi_gzip_writer_size(form.gzip_writer), 0);
 		failed += status != VD_OK;
 		if (status != VD_OK) {
 			assert_status(status, VD_NOMEM);
 			assert_status(vdi_watch_frame_get(&form, &world.event, &frame), VD_OK);
 		}
 		vd_blob_unref(frame);
-		vdi_packer_free(form.packer);
+		vdi_gzip_writer_free(form.gzip_writer);
 		world_free(&world);
 		assert_int_equal(vdi_alloc_live(), live);
 		if (nth > 20) {
@@ -433,15 +511,15 @@ static void h303_h403_each_type_in_each_form(void **state)
 
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_watch_form form = { .resource = &shown,
-					       .env = env,
-					       .include = rows[i].include,
-					       .header_due = rows[i].header_due };
-		struct vd_watch_event event = { .type = rows[i].type,
-						.revision = 5,
-						.initial_events_end = rows[i].is_last };
-		char		      text[1000];
-		struct vd_blob	     *frame;
+		struct vdi_watch_encoding form = { .resource = &shown,
+						   .env = env,
+						   .include = rows[i].include,
+						   .header_due = rows[i].header_due };
+		struct vd_watch_event	  event = { .type = rows[i].type,
+						    .revision = 5,
+						    .initial_events_end = rows[i].is_last };
+		char			  text[1000];
+		struct vd_blob		 *frame;
 
 		form.negotiated.form = rows[i].form;
 		form.negotiated.v1beta1 = rows[i].v1beta1;
@@ -471,9 +549,50 @@ static void h303_h403_each_type_in_each_form(void **state)
 	world_free(&world);
 }
 
+/* Whichever part of a protobuf frame is the one for which there is no memory, no frame results. */
+static void torture_frames_of_each_size(void **state)
+{
+	for (int name = 1; name < 700; name += 1) {
+		struct vdi_watch_encoding form = { .resource = &plain_resource,
+						   .negotiated = { .form = VDI_FORM_OBJECT,
+								   .protobuf = true } };
+		struct vd_watch_event	  event = { .type = VD_WATCH_ADDED, .revision = 5 };
+		struct vd_object	 *object;
+		struct vd_codec		 *codec;
+		struct vd_blob		 *frame = NULL;
+		struct vd_kv		 *kv;
+		char			  text[1000];
+		bool			  failed = true;
+
+		(void) snprintf(
+			text, sizeof text,
+			"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"%0*d\"}}",
+			name, 1);
+		assert_status(vd_codec_json_new(NULL, 0, &codec, NULL), VD_OK);
+		assert_status(vd_kv_new(vd_bytes_of("/p/x"), vd_bytes_of(text), &kv), VD_OK);
+		kv->mod_rev = 5;
+		assert_status(vd_object_new(codec, kv, &object, NULL), VD_OK);
+		event.object = object;
+		for (uint64_t nth = 1; failed; nth++) {
+			vd_status status;
+
+			(void) vdi_alloc_fail_nth(nth, 1);
+			status = vdi_watch_frame_new(&form, &event, &frame);
+			failed = vdi_alloc_failed();
+			(void) vdi_alloc_fail_nth(0, 0);
+			assert_status(status, failed ? VD_NOMEM : VD_OK);
+		}
+		vd_blob_unref(frame);
+		vd_object_unref(object);
+		vd_kv_unref(kv);
+		vd_codec_free(codec);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(torture_frames_of_each_size),
 		cmocka_unit_test(h303_h403_each_type_in_each_form),
 		cmocka_unit_test(t202_r642_a_member_is_made_once_for_all_watches),
 		cmocka_unit_test(r130_r434_a_deletion_has_its_own_revision),
@@ -481,6 +600,7 @@ int main(void)
 		cmocka_unit_test(r570_r640_every_watch_gets_its_own_form),
 		cmocka_unit_test(r640_tables_side_by_side),
 		cmocka_unit_test(torture_each_form_of_a_frame),
+		cmocka_unit_test(each_type_in_protobuf),
 		cmocka_unit_test(torture_a_packed_frame),
 	};
 

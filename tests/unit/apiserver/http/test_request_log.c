@@ -28,7 +28,7 @@ static struct world world_new(int level)
 	options.audit_path = world.audit;
 	options.audit_level = level;
 	options.access_path = world.access;
-	assert_status(vdi_trails_open(world.env, &options, &world.server->trails, &error), VD_OK);
+	assert_status(vdi_request_logs_open(world.env, &options, &world.server->request_logs, &error), VD_OK);
 	return world;
 }
 
@@ -46,7 +46,7 @@ static const char *read_file(const char *path)
 
 static void world_free(struct world *world)
 {
-	world->server->trails = vdi_trails_close(world->server->trails);
+	world->server->request_logs = vdi_request_logs_close(world->server->request_logs);
 	test_free(world->server);
 	vd_env_free(world->env);
 	(void) unlink(world->audit);
@@ -61,7 +61,7 @@ static void live_through(struct world *world, const char *line, int code)
 	struct vdi_http_status	   status;
 	struct vdi_http_refusal	   refusal;
 	struct vdi_identity	  *identity = NULL;
-	struct vdi_trail	  *trail;
+	struct vdi_request_log	  *request_log;
 	char			   head[512];
 	int			   size = snprintf(head, sizeof head,
 						   "%s HTTP/1.1\r\nHost: localhost\r\n"
@@ -73,23 +73,23 @@ static void live_through(struct world *world, const char *line, int code)
 	assert_status(vdi_http_head_parse((struct vd_bytes) { head, (size_t) size }, &request.head, &refusal),
 		      VD_OK);
 	vdi_route_parse(request.head.path, &request.route);
-	trail = vdi_trail_begin(&request);
+	request_log = vdi_request_log_begin(&request);
 	(void) !vdi_identity_new(vd_bytes_of("ann lee"), VD_BYTES_NONE, NULL, 0, VDI_GROUP_AUTHENTICATED,
 				 &identity);
-	vdi_trail_decided(trail, identity, true);
+	vdi_request_log_decided(request_log, identity, true);
 	(void) vdi_identity_unref(identity);
-	vdi_trail_named(trail, "made");
-	vdi_trail_request_body(trail, vd_bytes_of(body));
-	vdi_trail_request_body(trail, VD_BYTES_NONE);
+	vdi_request_log_named(request_log, "made");
+	vdi_request_log_request_body(request_log, vd_bytes_of(body));
+	vdi_request_log_request_body(request_log, VD_BYTES_NONE);
 	if (code) {
 		vdi_http_status_set(&status, code, "Reason", "a \"message\"");
-		vdi_trail_status(trail, &status);
-		vdi_trail_response_body(trail, vd_bytes_of(body));
-		vdi_trail_answered(trail, code);
-		vdi_trail_sent(trail, 10);
-		vdi_trail_sent(trail, 7);
+		vdi_request_log_status(request_log, &status);
+		vdi_request_log_response_body(request_log, vd_bytes_of(body));
+		vdi_request_log_answered(request_log, code);
+		vdi_request_log_sent(request_log, 10);
+		vdi_request_log_sent(request_log, 7);
 	}
-	assert_null(vdi_trail_end(trail));
+	assert_null(vdi_request_log_end(request_log));
 }
 
 static void assert_has(const char *text, const char *part)
@@ -120,7 +120,7 @@ static void an_event_has_what_its_level_says(void **state)
 		const char  *text;
 
 		live_through(&world, "POST /api/v1/namespaces/n/configmaps?x=\"1\"", 409);
-		world.server->trails = vdi_trails_close(world.server->trails);
+		world.server->request_logs = vdi_request_logs_close(world.server->request_logs);
 		text = read_file(world.audit);
 		assert_has(text,
 			   "\"verb\":\"create\",\"user\":{\"username\":\"ann "
@@ -151,7 +151,7 @@ static void secrets_stay_secret(void **state)
 		const char  *text;
 
 		live_through(&world, lines[i], 422);
-		world.server->trails = vdi_trails_close(world.server->trails);
+		world.server->request_logs = vdi_request_logs_close(world.server->request_logs);
 		text = read_file(world.audit);
 		assert_has(text, "\"level\":\"Metadata\"");
 		assert_has(text, "\"reason\":\"Reason\"");
@@ -167,7 +167,7 @@ static void what_was_cut_before_its_answer_says_so(void **state)
 
 	(void) state;
 	live_through(&world, "DELETE /api/v1/namespaces/n/configmaps/x", 0);
-	world.server->trails = vdi_trails_close(world.server->trails);
+	world.server->request_logs = vdi_request_logs_close(world.server->request_logs);
 	assert_has(read_file(world.audit),
 		   "\"message\":\"the connection was closed before the answer\",\"code\":499}");
 	assert_has(read_file(world.access),
@@ -181,7 +181,7 @@ static void the_access_log_is_words_and_quoted_texts(void **state)
 
 	(void) state;
 	live_through(&world, "GET /api/v1/pods?q=\\\"", 200);
-	world.server->trails = vdi_trails_close(world.server->trails);
+	world.server->request_logs = vdi_request_logs_close(world.server->request_logs);
 	assert_string_equal(read_file(world.audit), "");
 	assert_memory_equal(read_file(world.access), "- - ann\\x20lee [", 16);
 	assert_has(read_file(world.access), "\"GET /api/v1/pods?q=\\x5C\\x22 HTTP/1.1\" 200 17 \"-\"");
@@ -201,7 +201,7 @@ static void credentials_in_a_query_are_left_out(void **state)
 		     "6f%6b%65%6e=hunter2&password=hunter2=&continue=abc&token&watch=1",
 		     200);
 	live_through(&world, "GET /api/v1/pods?token=hunter2", 200);
-	world.server->trails = vdi_trails_close(world.server->trails);
+	world.server->request_logs = vdi_request_logs_close(world.server->request_logs);
 	assert_has_not(read_file(world.audit), "hunter2");
 	assert_has(read_file(world.access),
 		   "/api/v1/"
@@ -219,17 +219,17 @@ static void nobody_wants_to_know(void **state)
 	struct vdi_request	   request = { .server = &server, .connection = &connection };
 
 	(void) state;
-	assert_null(vdi_trail_begin(&request));
-	vdi_trail_decided(NULL, NULL, true);
-	vdi_trail_named(NULL, "x");
-	vdi_trail_request_body(NULL, VD_BYTES_NONE);
-	vdi_trail_response_body(NULL, VD_BYTES_NONE);
-	vdi_trail_answered(NULL, 200);
-	vdi_trail_status(NULL, NULL);
-	vdi_trail_streams(NULL);
-	vdi_trail_sent(NULL, 1);
-	assert_string_equal(vdi_trail_header(NULL), "");
-	assert_null(vdi_trail_end(NULL));
+	assert_null(vdi_request_log_begin(&request));
+	vdi_request_log_decided(NULL, NULL, true);
+	vdi_request_log_named(NULL, "x");
+	vdi_request_log_request_body(NULL, VD_BYTES_NONE);
+	vdi_request_log_response_body(NULL, VD_BYTES_NONE);
+	vdi_request_log_answered(NULL, 200);
+	vdi_request_log_status(NULL, NULL);
+	vdi_request_log_streams(NULL);
+	vdi_request_log_sent(NULL, 1);
+	assert_string_equal(vdi_request_log_header(NULL), "");
+	assert_null(vdi_request_log_end(NULL));
 }
 
 /* Either in the file as a whole, or counted. */
@@ -248,11 +248,11 @@ static void torture(void **state)
 		was_hit = vdi_alloc_failed();
 		(void) vdi_alloc_fail_nth(0, 0);
 	}
-	lost[0] = world.server->trails->audit_lost;
-	lost[1] = world.server->trails->access_lost;
+	lost[0] = world.server->request_logs->audit_lost;
+	lost[1] = world.server->request_logs->access_lost;
 	lines[0] = vdi_metric_value(lost[0]);
 	lines[1] = vdi_metric_value(lost[1]);
-	world.server->trails = vdi_trails_close(world.server->trails);
+	world.server->request_logs = vdi_request_logs_close(world.server->request_logs);
 	for (size_t i = 0; i < 2; i++) {
 		FILE *file = fopen(paths[i], "r");
 		char  line[4096];

@@ -202,6 +202,32 @@ static void r612_a_definition_has_its_members_only(void **state)
 		  "\"observedGeneration\":-9223372036854775807}],\"observedGeneration\":1,\"storedVersions\":"
 		  "[\"v1\"],\"acceptedNames\":{\"plural\":\"x\",\"kind\":\"X\"}}}",
 		  NULL, NULL, VD_OK },
+		{ "{\"spec\":{\"names\":{\"kind\":\"\",\"listKind\":\"\"},\"versions\":[{\"name\":\"\","
+		  "\"storage\":false,\"additionalPrinterColumns\":[{\"type\":\"\",\"priority\":2147483647,"
+		  "\"jsonPath\":\"\"},{\"priority\":-2147483648}],\"selectableFields\":[{\"jsonPath\":\"\"}],"
+		  "\"subresources\":{\"scale\":{\"labelSelectorPath\":\"\"}}}]},\"metadata\":{"
+		  "\"generation\":9223372036854775807}}",
+		  NULL,
+		  "{\"spec\":{\"names\":{\"kind\":\"\"},\"versions\":[{\"name\":\"\","
+		  "\"storage\":false,\"additionalPrinterColumns\":[{\"type\":\"\",\"priority\":2147483647,"
+		  "\"jsonPath\":\"\"},{\"priority\":-2147483648}],\"selectableFields\":[{\"jsonPath\":\"\"}],"
+		  "\"subresources\":{\"scale\":{\"labelSelectorPath\":\"\"}}}]},\"metadata\":{"
+		  "\"generation\":9223372036854775807}}",
+		  VD_OK },
+		{ "{\"spec\":{\"versions\":[{\"additionalPrinterColumns\":[{\"priority\":-2147483649}]}]}}",
+		  NULL, "is not a whole number, or out of range", VD_BAD_REQUEST },
+		{ "{\"metadata\":{\"generation\":1.5}}", NULL,
+		  "metadata.generation: is not a whole number, or out of range", VD_BAD_REQUEST },
+		{ "{\"metadata\":{\"generation\":9223372036854775808}}", NULL,
+		  "metadata.generation: is not a whole number, or out of range", VD_BAD_REQUEST },
+		{ "{\"metadata\":{\"labels\":{\"a\":\"x\",\"b\":null,\"c\":1}}}", NULL,
+		  "metadata.labels.c: is not a string", VD_BAD_REQUEST },
+		{ "{\"spec\":{\"names\":{\"shortNames\":[\"a\",1]}}}", NULL,
+		  "spec.names.shortNames[1]: is not a string", VD_BAD_REQUEST },
+		{ "{\"metadata\":{\"labels\":[]}}", NULL, "metadata.labels: is not an object",
+		  VD_BAD_REQUEST },
+		{ "{\"metadata\":{\"creationTimestamp\":1}}", NULL, "is not a time (RFC 3339)",
+		  VD_BAD_REQUEST },
 		{ "[]", NULL, ": is not an object", VD_BAD_REQUEST },
 		{ "{\"spec\":\"x\"}", NULL, "spec: is not an object", VD_BAD_REQUEST },
 		{ "{\"spec\":{\"versions\":\"x\"}}", NULL, "spec.versions: is not a list", VD_BAD_REQUEST },
@@ -308,29 +334,29 @@ static void what_else_a_definition_says(void **state)
 
 static vd_status all_of_it(void)
 {
-	struct vdi_tree	     tree = VDI_TREE_INIT;
-	struct vdi_faults    faults = { 0 };
-	struct vdi_node	    *root;
-	struct vdi_crd	     crd;
-	struct vdi_crd_state accepted = { .is_served = true };
-	size_t		     rule_count;
-	bool		     is_changed;
-	vd_status	     status = vdi_tree_parse(&tree, vd_bytes_of(CRD(TWO)), &root, NULL);
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_node	       *root;
+	struct vdi_crd		crd;
+	struct vdi_crd_state	accepted = { .is_served = true };
+	size_t			rule_count;
+	bool			is_changed;
+	vd_status		status = vdi_tree_parse(&tree, vd_bytes_of(CRD(TWO)), &root, NULL);
 
 	if (status == VD_OK)
 		status = vdi_crd_check_fields(&tree, root, NULL, NULL);
 	if (status == VD_OK)
 		status = vdi_crd_prepare(&tree, root, NULL);
 	if (status == VD_OK)
-		status = vdi_crd_validate(&tree, root, NULL, &faults, &rule_count);
+		status = vdi_crd_validate(&tree, root, NULL, &field_errors, &rule_count);
 	if (status == VD_OK)
-		assert_int_equal(faults.count, 0);
+		assert_int_equal(field_errors.count, 0);
 	if (status == VD_OK)
 		status = vdi_crd_set_status(&tree, root, &accepted, (vd_wall) { 0 }, &is_changed);
 	if (status == VD_OK)
 		status = vdi_crd_set_terminating(&tree, root, (vd_wall) { 0 });
 	vdi_tree_fini(&tree);
-	vdi_faults_fini(&faults);
+	vdi_field_errors_fini(&field_errors);
 	if (status != VD_OK)
 		return status;
 	VDI_TRY(vdi_crd_read(vd_bytes_of(CRD(TWO)), "/registry/", &crd, NULL));
@@ -454,9 +480,83 @@ static void the_scope_is_of_all_versions(void **state)
 	vdi_crd_fini(&crd);
 }
 
+#define VERSION(name, resource_set, storage)                                                                 \
+	"{\"name\":\"" name "\",\"served\":" resource_set ",\"storage\":" storage "," ANYTHING "}"
+
+/* A version is served, stored, both or neither. */
+static void a_version_is_served_or_stored(void **state)
+{
+	static const struct {
+		const char *versions, *resource_set, *stored;
+	} rows[] = {
+		{ VERSION("v1", "true", "true"), "v1 ", "v1" },
+		{ VERSION("v1", "false", "true") "," VERSION("v2", "true", "false"), "v2 ", "v1" },
+		{ VERSION("v1", "true", "false") "," VERSION("v2", "false", "true"), "v1 ", "v2" },
+		{ VERSION("v1", "true", "true") "," VERSION("v2", "true", "false"), "v2 v1 ", "v1" },
+		{ VERSION("v1", "true", "true") "," VERSION("v2", "false", "false"), "v1 ", "v1" },
+		{ VERSION("v1", "false", "true"), "", "v1" },
+		/* of several that are stored, the first */
+		{ VERSION("v1", "true", "true") "," VERSION("v2", "true", "true"), "v2 v1 ", "v1" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_crd crd;
+		char	       text[4000], resource_set[40] = "";
+
+		(void) snprintf(text, sizeof text,
+				"{\"metadata\":{\"name\":\"ws.e.x\",\"uid\":\"u\"},\"spec\":{\"group\":\"e."
+				"x\",\"scope\":"
+				"\"Cluster\",\"names\":{\"plural\":\"ws\",\"singular\":\"w\",\"kind\":\"W\","
+				"\"listKind\":"
+				"\"WList\"},\"versions\":[%s]}}",
+				rows[i].versions);
+		assert_status(vdi_crd_read(vd_bytes_of(text), "/registry/", &crd, NULL), VD_OK);
+		for (size_t k = 0; k < crd.resources.count; k++)
+			(void) snprintf(resource_set + strlen(resource_set),
+					sizeof resource_set - strlen(resource_set), "%s ",
+					crd.resources.items[k]->version);
+		assert_string_equal(resource_set, rows[i].resource_set);
+		assert_non_null(crd.stored);
+		assert_string_equal(crd.stored->version, rows[i].stored);
+		vdi_crd_fini(&crd);
+	}
+}
+
+/* The storage version is noted once among those that objects may be stored in. */
+static void a_stored_version_is_noted_once(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "[]", "[\"v2\"]" },
+		{ "[\"v2\"]", "[\"v2\"]" },
+		{ "[\"v1\",\"v2\"]", "[\"v1\",\"v2\"]" },
+		{ "[\"v2\",\"v1\"]", "[\"v2\",\"v1\"]" },
+		{ "[\"v1\"]", "[\"v1\",\"v2\"]" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_tree	 tree = VDI_TREE_INIT;
+		struct vdi_node *root;
+		char		 definition[400], *text;
+
+		(void) snprintf(definition, sizeof definition,
+				"{\"spec\":{\"names\":{\"plural\":\"ws\",\"kind\":\"W\"},\"versions\":[{"
+				"\"name\":\"v1\"},{"
+				"\"name\":\"v2\",\"storage\":true}]},\"status\":{\"storedVersions\":%s}}",
+				rows[i][0]);
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(definition), &root, NULL), VD_OK);
+		assert_status(vdi_crd_prepare(&tree, root, root), VD_OK);
+		text = texted(vdi_tree_find(&tree, root, "status.storedVersions"));
+		assert_string_equal(text, rows[i][1]);
+		free(text);
+		vdi_tree_fini(&tree);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_version_is_served_or_stored),
+		cmocka_unit_test(a_stored_version_is_noted_once),
 		cmocka_unit_test(each_served_version_is_a_resource),
 		cmocka_unit_test(what_cannot_be_served_is_said),
 		cmocka_unit_test(a_status_follows_what_is_served),

@@ -196,7 +196,7 @@ static void every_failed_allocation_is_reported(void **state)
 
 		for (nth = 1; failed; nth++) {
 			struct vdi_tree	     tree = VDI_TREE_INIT;
-			struct vdi_crd_state served = { .is_served = true, .is_cleaned = true };
+			struct vdi_crd_state resource_set = { .is_served = true, .is_cleaned = true };
 			struct vdi_node	    *root;
 			vd_status	     result;
 			bool		     is_changed;
@@ -204,7 +204,7 @@ static void every_failed_allocation_is_reported(void **state)
 			assert_status(vdi_tree_parse(&tree, vd_bytes_of(roots[i / 2]), &root, NULL), VD_OK);
 			vdi_alloc_fail_nth(nth, 1);
 			result = i % 2 ? vdi_crd_set_terminating(&tree, root, NOW) :
-					 vdi_crd_set_status(&tree, root, &served, NOW, &is_changed);
+					 vdi_crd_set_status(&tree, root, &resource_set, NOW, &is_changed);
 			failed = vdi_alloc_failed();
 			vdi_alloc_fail_nth(0, 0);
 			assert_status(result, failed ? VD_NOMEM : VD_OK);

@@ -29,6 +29,12 @@ static void r691_selectable_fields_are_fields_of_the_schema(void **state)
 		/* NULL: all is fine */
 		{ SELECTING(SEVEN "," PATH(".flag")), NULL },
 		{ SELECTING(PATH(".map.key")), NULL },
+		{ SELECTING(PATH(".map.'a.b'")), NULL },
+		{ SELECTING(PATH(".map.'a")), NULL },
+		{ SELECTING(PATH(".map.'a'.b")), FIRST
+		  "Invalid value: \".map.'a'.b\": is an invalid path: does not refer to a valid field" },
+		{ SELECTING(PATH(".map.'a'b")),
+		  FIRST "Invalid value: \".map.'a'b\": is an invalid path: expected [ or . but got: b" },
 		{ SELECTING(PATH(".spec.nope")), FIRST
 		  "Invalid value: \".spec.nope\": is an invalid path: does not refer to a valid field" },
 		{ SELECTING(PATH(".any.thing")), FIRST
@@ -70,23 +76,23 @@ static void r691_selectable_fields_are_fields_of_the_schema(void **state)
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_tree	  tree = VDI_TREE_INIT;
-		struct vdi_faults faults = { 0 };
-		struct vdi_node	 *root;
-		struct vd_bytes	  message;
-		size_t		  rule_count;
+		struct vdi_tree		tree = VDI_TREE_INIT;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_node	       *root;
+		struct vd_bytes		message;
+		size_t			rule_count;
 
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i][0]), &root, NULL), VD_OK);
-		assert_status(vdi_crd_validate(&tree, root, NULL, &faults, &rule_count), VD_OK);
-		message = vdi_faults_message(&faults);
+		assert_status(vdi_crd_validate(&tree, root, NULL, &field_errors, &rule_count), VD_OK);
+		message = vdi_field_errors_message(&field_errors);
 		if (rows[i][1] == NULL ?
-			    faults.count > 0 :
+			    field_errors.count > 0 :
 			    memmem(message.data, message.size, rows[i][1], strlen(rows[i][1])) == NULL)
 			fail_msg("%zu: %.*s", i, (int) message.size, (const char *) message.data);
-		assert_true(faults.count <= 1 ||
+		assert_true(field_errors.count <= 1 ||
 			    i + 1 == VDI_ARRAY_SIZE(
 					     rows)); /* nothing else is wrong, but that there is no schema */
-		vdi_faults_fini(&faults);
+		vdi_field_errors_fini(&field_errors);
 		vdi_tree_fini(&tree);
 	}
 }
@@ -138,6 +144,15 @@ static void columns_and_scale_paths_are_checked(void **state)
 		  "must be a simple json path starting with ." },
 		{ SCALE("\"specReplicasPath\":\".spec[0]\",\"statusReplicasPath\":\".status.r\""),
 		  "must be a simple json path starting with ." },
+		{ SCALE("\"specReplicasPath\":\".spec.a['b'].c\",\"statusReplicasPath\":\".status.r\""),
+		  NULL },
+		{ SCALE("\"specReplicasPath\":\".spec.r[\",\"statusReplicasPath\":\".status.r\""),
+		  "must be a simple json path starting with ." },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status[0]\""),
+		  SCALE_AT "statusReplicasPath: Invalid value: \".status[0]\": must be a simple json path" },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\","
+			"\"labelSelectorPath\":\".spec[0]\""),
+		  SCALE_AT "labelSelectorPath: Invalid value: \".spec[0]\": must be a simple json path" },
 		{ SCALE("\"specReplicasPath\":\".status.r\",\"statusReplicasPath\":\".status.r\""),
 		  "should be a json path under .spec" },
 		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\"status\""),
@@ -153,20 +168,20 @@ static void columns_and_scale_paths_are_checked(void **state)
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_tree	  tree = VDI_TREE_INIT;
-		struct vdi_faults faults = { 0 };
-		struct vdi_node	 *root;
-		struct vd_bytes	  message;
-		size_t		  rule_count;
+		struct vdi_tree		tree = VDI_TREE_INIT;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_node	       *root;
+		struct vd_bytes		message;
+		size_t			rule_count;
 
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i][0]), &root, NULL), VD_OK);
-		assert_status(vdi_crd_validate(&tree, root, NULL, &faults, &rule_count), VD_OK);
-		message = vdi_faults_message(&faults);
-		if (faults.count != (rows[i][1] != NULL) ||
+		assert_status(vdi_crd_validate(&tree, root, NULL, &field_errors, &rule_count), VD_OK);
+		message = vdi_field_errors_message(&field_errors);
+		if (field_errors.count != (rows[i][1] != NULL) ||
 		    (rows[i][1] &&
 		     memmem(message.data, message.size, rows[i][1], strlen(rows[i][1])) == NULL))
 			fail_msg("%zu: %.*s", i, (int) message.size, (const char *) message.data);
-		vdi_faults_fini(&faults);
+		vdi_field_errors_fini(&field_errors);
 		vdi_tree_fini(&tree);
 	}
 }
@@ -209,20 +224,21 @@ static void a_deprecation_can_be_told(void **state)
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_tree	  tree = VDI_TREE_INIT;
-		struct vdi_faults faults = { 0 };
-		struct vdi_node	 *root;
-		struct vd_bytes	  message;
-		size_t		  rule_count;
+		struct vdi_tree		tree = VDI_TREE_INIT;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_node	       *root;
+		struct vd_bytes		message;
+		size_t			rule_count;
 
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i][0]), &root, NULL), VD_OK);
-		assert_status(vdi_crd_validate(&tree, root, NULL, &faults, &rule_count), VD_OK);
-		message = vdi_faults_message(&faults);
-		if (rows[i][1] == NULL ? faults.count > 0 :
-					 faults.count != 1 || memmem(message.data, message.size, rows[i][1],
-								     strlen(rows[i][1])) == NULL)
+		assert_status(vdi_crd_validate(&tree, root, NULL, &field_errors, &rule_count), VD_OK);
+		message = vdi_field_errors_message(&field_errors);
+		if (rows[i][1] == NULL ?
+			    field_errors.count > 0 :
+			    field_errors.count != 1 || memmem(message.data, message.size, rows[i][1],
+							      strlen(rows[i][1])) == NULL)
 			fail_msg("%zu: %.*s", i, (int) message.size, (const char *) message.data);
-		vdi_faults_fini(&faults);
+		vdi_field_errors_fini(&field_errors);
 		vdi_tree_fini(&tree);
 	}
 }
@@ -442,6 +458,16 @@ static void names_conversion_and_changes_are_checked(void **state)
 		{ NAMED_CRD("ws.k8s.io", "k8s.io", NAMES("ws", "w", "W"), ""), NULL,
 		  "metadata.annotations[api-approved.kubernetes.io]: Required value" },
 		{ NAMED_CRD("ws.myk8s.io", "myk8s.io", NAMES("ws", "w", "W"), ""), NULL, NULL },
+		{ NAMED_CRD("ws.Example.com", "Example.com", NAMES("ws", "w", "W"), ""), NULL,
+		  "spec.group: Invalid value: \"Example.com\": a lowercase RFC 1123 subdomain" },
+		{ NAMED_CRD("ws.example", "example", NAMES("ws", "w", "W"), ""), NULL,
+		  "spec.group: Invalid value: \"example\": should be a domain with at least one dot" },
+		{ NAMED_CRD("ws.", "", NAMES("ws", "w", "W"), ""), NULL, "spec.group: Required value" },
+		{ "{\"metadata\":{\"name\":\"ws.example.com\"},\"spec\":{\"group\":\"example.com\",\"names\":"
+		  "{" NAMES("ws", "w",
+			    "W") "},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING
+				 "}]}}",
+		  NULL, "spec.scope: Required value" },
 		{ PLAIN(""), PLAIN(""), NULL },
 		{ PLAIN(""), STORED("\"v1\"", "False"), NULL },
 		{ PLAIN(""), STORED("\"v1\",\"v0\"", "False"),
@@ -457,32 +483,159 @@ static void names_conversion_and_changes_are_checked(void **state)
 		  "spec.group: Invalid value: \"other.com\": field is immutable" },
 		{ NAMED_CRD("vs.example.com", "example.com", NAMES("vs", "v", "W"), ""), PLAIN(""),
 		  "spec.names.plural: Invalid value: \"vs\": field is immutable" },
+		{ NAMED_CRD("vs.other.com", "other.com", NAMES("vs", "v", "W"), ""), PLAIN(""),
+		  "[spec.group: Invalid value: \"other.com\": field is immutable, spec.names.plural: Invalid "
+		  "value: \"vs\": field is immutable]" },
+		{ NAMED_CRD("ws.example.com", "example.com",
+			    NAMES("ws", "w", "W") ",\"shortNames\":[\"ok\",\"S\"],\"categories\":[\"C\"]",
+			    ""),
+		  NULL, "[spec.names.shortNames[1]: Invalid value: \"S\": " },
+		{ NAMED_CRD("ws.example.com", "example.com",
+			    NAMES("ws", "w", "W") ",\"categories\":[\"a\",\"C\"]", ""),
+		  NULL, "spec.names.categories[1]: Invalid value: \"C\": " },
+		{ NAMED_CRD("ws.example.com", "example.com",
+			    "\"plural\":\"ws\",\"singular\":\"w\",\"kind\":\"W\",\"listKind\":\"W\"", ""),
+		  NULL, "spec.names.listKind: Invalid value: \"W\": kind and listKind may not be the same" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_tree	  tree = VDI_TREE_INIT;
-		struct vdi_faults faults = { 0 };
-		struct vdi_node	 *root, *old = NULL;
-		struct vd_bytes	  message;
-		size_t		  rule_count;
+		struct vdi_tree		tree = VDI_TREE_INIT;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_node	       *root, *old = NULL;
+		struct vd_bytes		message;
+		size_t			rule_count;
 
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].sent), &root, NULL), VD_OK);
 		if (rows[i].old)
 			assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].old), &old, NULL), VD_OK);
-		assert_status(vdi_crd_validate(&tree, root, old, &faults, &rule_count), VD_OK);
-		message = vdi_faults_message(&faults);
+		assert_status(vdi_crd_validate(&tree, root, old, &field_errors, &rule_count), VD_OK);
+		message = vdi_field_errors_message(&field_errors);
 		if (rows[i].fault == NULL ?
-			    faults.count > 0 :
+			    field_errors.count > 0 :
 			    memmem(message.data, message.size, rows[i].fault, strlen(rows[i].fault)) == NULL)
 			fail_msg("%zu: %.*s", i, (int) message.size, (const char *) message.data);
-		vdi_faults_fini(&faults);
+		vdi_field_errors_fini(&field_errors);
 		vdi_tree_fini(&tree);
+	}
+}
+
+/* A version's field errors come in this order: name, deprecation, schema, scale, columns. */
+static void the_field_errors_of_a_version_have_an_order(void **state)
+{
+	static const char text[] =
+		CRD("{\"name\":\"V1\",\"served\":true,\"storage\":true,\"deprecationWarning\":\"x\","
+		    "\"subresources\":{\"scale\":{"
+		    "\"statusReplicasPath\":\".status.r\"}},\"additionalPrinterColumns\":[{\"name\":\"A\","
+		    "\"type\":\"string\"}]}");
+	static const char *const places[] = { "spec.versions[0].name: ",
+					      "spec.versions[0].deprecationWarning: ",
+					      "spec.versions[0].schema.openAPIV3Schema: ",
+					      "spec.versions[0].subresources.scale.specReplicasPath: ",
+					      "spec.versions[0].additionalPrinterColumns[0].jsonPath: " };
+	struct vdi_tree		 tree = VDI_TREE_INIT;
+	struct vdi_field_errors	 field_errors = { 0 };
+	struct vdi_node		*root;
+	struct vd_bytes		 message;
+	const char		*last = NULL;
+	size_t			 rule_count;
+
+	assert_status(vdi_tree_parse(&tree, vd_bytes_of(text), &root, NULL), VD_OK);
+	assert_status(vdi_crd_validate(&tree, root, NULL, &field_errors, &rule_count), VD_OK);
+	message = vdi_field_errors_message(&field_errors);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(places); i++) {
+		const char *at = memmem(message.data, message.size, places[i], strlen(places[i]));
+
+		if (at == NULL || at < last)
+			fail_msg("%s: %.*s", places[i], (int) message.size, (const char *) message.data);
+		last = at;
+	}
+	vdi_field_errors_fini(&field_errors);
+	vdi_tree_fini(&tree);
+}
+
+static size_t fault_count_of(const char *definition, const char *expected, size_t *ret_found)
+{
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_node	       *root;
+	size_t			rule_count, count;
+
+	*ret_found = 0;
+	assert_status(vdi_tree_parse(&tree, vd_bytes_of(definition), &root, NULL), VD_OK);
+	assert_status(vdi_crd_validate(&tree, root, NULL, &field_errors, &rule_count), VD_OK);
+	count = field_errors.count;
+	for (size_t i = 0; i < field_errors.kept; i++) {
+		struct vd_bytes text = vdi_field_errors_text(&field_errors, i);
+
+		*ret_found += memmem(text.data, text.size, expected, strlen(expected)) != NULL;
+	}
+	vdi_field_errors_fini(&field_errors);
+	vdi_tree_fini(&tree);
+	return count;
+}
+
+static void lists_of_words_have_a_longest(void **state)
+{
+	static const char *const lists[] = { "shortNames", "categories" };
+
+	for (size_t list = 0; list < VDI_ARRAY_SIZE(lists); list++)
+		for (size_t count = VDI_RESOURCE_WORDS_MAX - 1; count <= VDI_RESOURCE_WORDS_MAX + 1;
+		     count++) {
+			char   text[4000];
+			size_t found,
+				size = (size_t) snprintf(
+					text, sizeof text,
+					"{\"metadata\":{\"name\":\"ws.example.com\"},\"spec\":{"
+					"\"group\":\"example.com\",\"scope\":\"Cluster\",\"names\":{" NAMES(
+						"ws", "w", "W") ",\"%s\":[",
+					lists[list]);
+
+			for (size_t i = 0; i < count; i++)
+				size += (size_t) snprintf(text + size, sizeof text - size, "%s\"a%zu\"",
+							  i ? "," : "", i);
+			(void) snprintf(
+				text + size, sizeof text - size,
+				"]},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING
+				"}]}}");
+			assert_int_equal(fault_count_of(text, "Too many: must have at most ", &found),
+					 count > VDI_RESOURCE_WORDS_MAX);
+			assert_int_equal(found, count > VDI_RESOURCE_WORDS_MAX);
+		}
+}
+
+/* A schema that does not compile counts as the most that one may take. Of all versions together, eight may
+ * take as much. */
+static void the_schemas_of_all_versions_have_a_price(void **state)
+{
+	for (size_t count = 7; count <= 10; count++) {
+		char   text[4000];
+		size_t found, size = (size_t) snprintf(text, sizeof text,
+						       "{\"metadata\":{\"name\":\"ws.example.com\"},\"spec\":"
+						       "{\"group\":\"example.com\","
+						       "\"scope\":\"Cluster\",\"names\":{" NAMES(
+							       "ws", "w", "W") "},\"versions\":[");
+
+		for (size_t i = 1; i <= count; i++)
+			size += (size_t) snprintf(
+				text + size, sizeof text - size,
+				"%s{\"name\":\"v%zu\",\"served\":true,\"storage\":%s,\"schema\":{"
+				"\"openAPIV3Schema\":{\"type\":\"string\"}}}",
+				i > 1 ? "," : "", i, i == 1 ? "true" : "false");
+		(void) snprintf(text + size, sizeof text - size, "]}}");
+		assert_int_equal(fault_count_of(text,
+						"the schemas of all versions take too many steps to compile",
+						&found),
+				 count);
+		assert_int_equal(found, count > 8 ? count - 8 : 0);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lists_of_words_have_a_longest),
+		cmocka_unit_test(the_schemas_of_all_versions_have_a_price),
+		cmocka_unit_test(the_field_errors_of_a_version_have_an_order),
 		cmocka_unit_test(r691_selectable_fields_are_fields_of_the_schema),
 		cmocka_unit_test(a_deprecation_can_be_told),
 		cmocka_unit_test(a_deprecated_version_says_so),

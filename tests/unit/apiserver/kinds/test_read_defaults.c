@@ -2,6 +2,7 @@
  * stored in, and with allocations that fail. */
 #include "vdtest.h"
 
+#include "k8s_proto.h"
 #include "read_defaults.h"
 #include "tree.h"
 
@@ -12,14 +13,14 @@
 
 static struct vdi_schema *compile(const char *text)
 {
-	struct vdi_tree	   tree = VDI_TREE_INIT;
-	struct vdi_faults  faults = { 0 };
-	struct vdi_schema *schema;
-	struct vdi_node	  *source;
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_schema      *schema;
+	struct vdi_node	       *source;
 
 	assert_status(vdi_tree_parse(&tree, vd_bytes_of(text), &source, NULL), VD_OK);
-	assert_status(vdi_schema_compile(&tree, source, "", &schema, &faults), VD_OK);
-	vdi_faults_fini(&faults);
+	assert_status(vdi_schema_compile(&tree, source, "", &schema, &field_errors), VD_OK);
+	vdi_field_errors_fini(&field_errors);
 	vdi_tree_fini(&tree);
 	return schema;
 }
@@ -166,6 +167,16 @@ static void equal_keys_do_the_same(void **state)
 		  "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"additionalProperties\":{"
 		  "\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"integer\",\"default\":1}}}}}}",
 		  false },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"default\":\"x\"}}}",
+		  "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"default\":\"x\","
+		  "\"nullable\":"
+		  "true}}}",
+		  false },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"default\":\"x\"},\"b\":{"
+		  "\"type\":\"string\"}}}",
+		  "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"default\":\"x\"},\"b\":{"
+		  "\"type\":\"string\",\"nullable\":true}}}",
+		  false },
 		{ DEFAULT_OBJECT("\"b\":[1]"), DEFAULT_OBJECT("\"b\":[1]"), true },
 		{ DEFAULT_OBJECT("\"b\":[1]"), DEFAULT_OBJECT("\"b\":[2]"), false },
 		{ DEFAULT_OBJECT("\"b\":[1]"), DEFAULT_OBJECT("\"c\":[1]"), false },
@@ -233,9 +244,72 @@ static void every_failed_allocation_is_told(void **state)
 	}
 }
 
+/* A value that the store has as protobuf becomes JSON first, and gets its defaults then. */
+static void a_translated_value_gets_its_defaults(void **state)
+{
+	static const char with_default[] = "{\"type\":\"object\",\"properties\":{\"data\":{\"type\":"
+					   "\"object\",\"default\":{\"a\":\"b\"},"
+					   "\"additionalProperties\":{\"type\":\"string\"}}}}";
+	static const struct {
+		const char *version, *sent, *expected;
+	} rows[] = {
+		{ "v1", "{\"metadata\":{\"name\":\"x\"}}", "\"data\":{\"a\":\"b\"}" },
+		{ "v1", "{\"metadata\":{\"name\":\"x\"},\"data\":{\"c\":\"d\"}}", "\"data\":{\"c\":\"d\"}" },
+		{ "v2", "{\"metadata\":{\"name\":\"x\"},\"data\":{\"c\":\"d\"}}", "\"data\":{\"c\":\"d\"}" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		int64_t			  live = vdi_alloc_live();
+		struct vdi_read_defaults *defaults = NULL;
+		struct vdi_schema	 *schema = compile(with_default);
+		struct vd_codec		 *codec;
+		struct vdi_buffer	  stored;
+		struct vd_object	 *object;
+		struct vd_kv		 *kv;
+		struct vd_bytes		  value;
+		size_t			  mark;
+		bool			  failed = true;
+
+		assert_status(vdi_read_defaults_add(&defaults, rows[i].version, schema), VD_OK);
+		assert_status(vd_codec_json_new(NULL, 0, &codec, NULL), VD_OK);
+		assert_status(vdi_read_defaults_wrap(defaults, &codec), VD_OK);
+		vdi_buffer_init(&stored, 4096);
+		mark = vdi_k8s_proto_envelope_begin(&stored, vd_bytes_of("v1"), vd_bytes_of("ConfigMap"));
+		assert_status(vdi_k8s_proto_from_json(
+				      vdi_k8s_kind_find(vd_bytes_of("v1"), vd_bytes_of("ConfigMap")),
+				      vd_bytes_of(rows[i].sent), NULL, &stored, NULL),
+			      VD_OK);
+		vdi_k8s_proto_envelope_end(&stored, mark);
+		assert_status(
+			vd_kv_new(vd_bytes_of("/registry/configmaps/n/x"), vdi_buffer_bytes(&stored), &kv),
+			VD_OK);
+		for (uint64_t nth = 1; failed; nth++) {
+			vd_status status;
+
+			(void) vdi_alloc_fail_nth(nth, 1);
+			status = vd_object_new(codec, kv, &object, NULL);
+			failed = vdi_alloc_failed();
+			(void) vdi_alloc_fail_nth(0, 0);
+			assert_status(status, failed ? VD_NOMEM : VD_OK);
+		}
+		value = vd_kv_value(vd_object_kv(object));
+		if (memmem(value.data, value.size, rows[i].expected, strlen(rows[i].expected)) == NULL ||
+		    memmem(value.data, value.size, "\"name\":\"x\"", 10) == NULL)
+			fail_msg("%.*s", (int) value.size, (const char *) value.data);
+		vd_object_unref(object);
+		vd_kv_unref(kv);
+		vdi_buffer_fini(&stored);
+		vd_codec_free(codec);
+		(void) vdi_read_defaults_unref(defaults);
+		(void) vdi_schema_free(schema);
+		assert_int_equal(vdi_alloc_live(), live);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_translated_value_gets_its_defaults),
 		cmocka_unit_test(what_is_missing_is_there_when_it_is_read),
 		cmocka_unit_test(what_is_no_object_is_refused_as_ever),
 		cmocka_unit_test(equal_keys_do_the_same),

@@ -101,7 +101,7 @@ static void a_file_adds_and_replaces(void **state)
 	vdi_resources_fini(&resources);
 }
 
-static void faults_are_named_with_their_place(void **state)
+static void field_errors_are_named_with_their_place(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "{", "resources: line 1" },
@@ -130,6 +130,8 @@ static void faults_are_named_with_their_place(void **state)
 		  "resources: entry 0 (as): group: " },
 		{ "[{\"group\":\".a\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]",
 		  "resources: entry 0 (as): group: " },
+		{ "[" WIDGET "},5]", "resources: entry 1: entry: must be an object" },
+		{ "[" WIDGET "},{\"plural\":5}]", "resources: entry 1: plural: must be a string" },
 		{ "[" WIDGET ",\"storagePrefix\":\"/registry/pods/\"}]",
 		  "resources: entry 0 (widgets): storagePrefix: is already used by another resource" },
 		{ "[" WIDGET ",\"schema\":{\"type\":\"array\"}}]", "resources: entry 0 (widgets): schema: " },
@@ -358,6 +360,7 @@ static void r109_the_keys_lie_under_the_given_path(void **state)
 	static const char *const rows[][2] = { { "/registry", "/registry/minions/" },
 					       { "registry/", "/registry/minions/" },
 					       { "a/b", "/a/b/minions/" },
+					       { "ab/.x/x.", "/ab/.x/x./minions/" },
 					       { "/a/b//", "/a/b/minions/" },
 					       { "/", "/minions/" },
 					       { "", "/minions/" } };
@@ -430,6 +433,8 @@ static void out_of_memory_undoes_everything(void **state)
 
 		(void) vdi_alloc_fail_nth(nth, 1);
 		status = vdi_resources_init(&resources);
+		if (status != VD_OK)
+			assert_true(resources.items == NULL && resources.count == 0);
 		if (status == VD_OK)
 			status = vdi_resources_load(
 				&resources, vd_bytes_of("[" WIDGET ",\"shortNames\":[\"wd\"]}]"), NULL);
@@ -762,9 +767,61 @@ static void kinds_are_in_the_order_of_groups_and_versions(void **state)
 	vdi_resources_fini(&resources);
 }
 
+/* The prefix of the keys has 3 to 512 bytes; lists of words have a longest; listKind is taken. */
+static void more_members_of_a_file_at_their_borders(void **state)
+{
+	for (size_t size = 2; size <= 514; size += size == 4 ? 506 : 1) {
+		struct vdi_resources resources;
+		struct vd_error	     error = { 0 };
+		char		     prefix[520], text[1200];
+		bool		     is_fine = size >= 3 && size <= 512;
+
+		memset(prefix, 'x', sizeof prefix);
+		prefix[0] = prefix[size - 1] = '/';
+		prefix[size] = 0;
+		assert_status(vdi_resources_init(&resources), VD_OK);
+		(void) snprintf(text, sizeof text,
+				"[" WIDGET ",\"storagePrefix\":\"%s\",\"listKind\":\"Many\"}]", prefix);
+		assert_status(vdi_resources_load(&resources, vd_bytes_of(text), &error),
+			      is_fine ? VD_OK : VD_INVALID);
+		if (is_fine) {
+			const struct vdi_resource *widget =
+				vdi_resources_find(&resources, vd_bytes_of("example.com"), vd_bytes_of("v1"),
+						   vd_bytes_of("widgets"));
+
+			assert_string_equal(widget->key_prefix, prefix);
+			assert_string_equal(widget->list_kind, "Many");
+		}
+		vdi_resources_fini(&resources);
+	}
+	for (int is_category = 0; is_category < 2; is_category++)
+		for (size_t count = VDI_RESOURCE_WORDS_MAX - 1; count <= VDI_RESOURCE_WORDS_MAX + 1;
+		     count++) {
+			struct vdi_resources resources;
+			struct vd_error	     error = { 0 };
+			struct vdi_out	     text = VDI_OUT_INIT;
+
+			assert_status(vdi_resources_init(&resources), VD_OK);
+			vdi_out_printf(&text, "[" WIDGET ",\"%s\":[",
+				       is_category ? "categories" : "shortNames");
+			for (size_t i = 0; i < count; i++)
+				vdi_out_printf(&text, "%s\"a%zu\"", i ? "," : "", i);
+			vdi_out_raw(&text, "]}]");
+			assert_status(vdi_resources_load(&resources, vdi_out_slice(&text), &error),
+				      count <= VDI_RESOURCE_WORDS_MAX ? VD_OK : VD_INVALID);
+			if (count > VDI_RESOURCE_WORDS_MAX)
+				assert_non_null(strstr(error.message, is_category ?
+									      "categories: has too many" :
+									      "shortNames: has too many"));
+			vdi_out_fini(&text);
+			vdi_resources_fini(&resources);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(more_members_of_a_file_at_their_borders),
 		cmocka_unit_test(kinds_are_in_the_order_of_groups_and_versions),
 		cmocka_unit_test(members_of_a_file_at_their_borders),
 		cmocka_unit_test(lists_of_a_file_have_a_longest),
@@ -773,7 +830,7 @@ int main(void)
 		cmocka_unit_test(built_in_kinds_keep_kubernetes_keys),
 		cmocka_unit_test(the_trigger_is_one_of_the_fields),
 		cmocka_unit_test(a_file_adds_and_replaces),
-		cmocka_unit_test(faults_are_named_with_their_place),
+		cmocka_unit_test(field_errors_are_named_with_their_place),
 		cmocka_unit_test(h110_to_h115_documents_are_valid_and_complete),
 		cmocka_unit_test(h112_members_of_a_resource),
 		cmocka_unit_test(h202_the_index_has_the_hash_of_the_content),

@@ -52,11 +52,28 @@ static void every_form_of_path_is_understood(void **state)
 		{ "/api/v1/watch/namespaces/a", VDI_ROUTE_RESOURCE, "", "v1", "", "namespaces", "a", NULL,
 		  true },
 		{ "/api/v1/%70ods", VDI_ROUTE_RESOURCE, "", "v1", "", "pods" },
+		{ "/api/v1/pods/a+b%2Bc", VDI_ROUTE_RESOURCE, "", "v1", "", "pods", "a+b+c" },
+		{ "/api/v1/pods/a%20b", VDI_ROUTE_RESOURCE, "", "v1", "", "pods", "a b" },
+		{ "/api/v1/pods/...", VDI_ROUTE_RESOURCE, "", "v1", "", "pods", "..." },
+		{ "/api/v1/namespaces/a/status/x", VDI_ROUTE_RESOURCE, "", "v1", "", "namespaces", "a",
+		  "status/x" },
+		{ "/api/v1/namespaces/a/finalizers", VDI_ROUTE_RESOURCE, "", "v1", "a", "finalizers" },
+		{ "/api/v1/watch/watch", VDI_ROUTE_RESOURCE, "", "v1", "", "watch", NULL, NULL, true },
+		{ "/apis/apps/v1/watch/deployments/d", VDI_ROUTE_RESOURCE, "apps", "v1", "", "deployments",
+		  "d", NULL, true },
+		{ "/apis/", VDI_ROUTE_APIS },
+		{ "/apis/apps/", VDI_ROUTE_GROUP, "apps" },
+		{ "/apis/apps/v1/", VDI_ROUTE_VERSION, "apps", "v1" },
+		{ "/api/v1/pods/", VDI_ROUTE_RESOURCE, "", "v1", "", "pods" },
+		{ "/apix", VDI_ROUTE_PLAIN },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_route route;
 
+		/* Nothing is left of an earlier path. */
+		vdi_route_parse(vd_bytes_of("/apis/g/v/namespaces/n/p/x/s/t/u/v/w"), &route);
+		assert_int_equal(route.kind, VDI_ROUTE_RESOURCE);
 		vdi_route_parse(vd_bytes_of(rows[i].path), &route);
 		assert_int_equal(route.kind, rows[i].kind);
 		check(route.group, rows[i].group);
@@ -97,13 +114,37 @@ static void very_long_paths_are_bad(void **state)
 
 	memset(path, 'a', sizeof path - 1);
 	path[0] = '/';
-	vdi_route_parse(vd_bytes_of(path), &route);
-	assert_int_equal(route.kind, VDI_ROUTE_BAD);
+	for (size_t size = VDI_ROUTE_PATH_MAX - 2; size < sizeof path; size++) {
+		vdi_route_parse((struct vd_bytes) { path, size }, &route);
+		assert_int_equal(route.kind, size < VDI_ROUTE_PATH_MAX ? VDI_ROUTE_PLAIN : VDI_ROUTE_BAD);
+		if (size < VDI_ROUTE_PATH_MAX)
+			assert_int_equal(route.path.size, size);
+	}
+}
+
+/* The path is written again from its segments, decoded. */
+static void the_path_is_decoded(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "/", "" },
+		{ "/a%62/c/", "/ab/c" },
+		{ "/a/b/c/d/e/f/g/h/i/j/k/l", "/a/b/c/d/e/f/g/h/i/j/k/l" },
+		{ "/api/v1/pods/x+y", "/api/v1/pods/x+y" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_route route;
+
+		vdi_route_parse(vd_bytes_of(rows[i][0]), &route);
+		assert_true(route.kind != VDI_ROUTE_BAD);
+		check(route.path, rows[i][1]);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_path_is_decoded),
 		cmocka_unit_test(every_form_of_path_is_understood),
 		cmocka_unit_test(paths_that_could_leave_their_place_are_bad),
 		cmocka_unit_test(very_long_paths_are_bad),

@@ -2,8 +2,8 @@
 #include "vdtest.h"
 
 #include "http_status.h"
-#include "tree.h"
 #include "http_text.h"
+#include "tree.h"
 
 static struct vdi_http_status status;
 
@@ -311,9 +311,27 @@ static void details_are_cut_off(void **state)
 	}
 }
 
+static void details_have_an_order(void **state)
+{
+	vdi_http_status_set(&status, 422, "Invalid", "%s", "m");
+	vdi_http_status_details(&status, vd_bytes_of("n"), "g", "K");
+	(void) snprintf(status.uid, sizeof status.uid, "u");
+	vdi_http_status_cause(&status, "R1", "f1", "m1");
+	vdi_http_status_cause(&status, "R2", "f2", "m2");
+	status.retry_after_s = 3;
+	check("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":"
+	      "\"m\","
+	      "\"reason\":\"Invalid\",\"details\":{\"name\":\"n\",\"group\":\"g\",\"kind\":\"K\",\"uid\":"
+	      "\"u\",\"causes\":["
+	      "{\"reason\":\"R1\",\"message\":\"m1\",\"field\":\"f1\"},{\"reason\":\"R2\",\"message\":\"m2\","
+	      "\"field\":"
+	      "\"f2\"}],\"retryAfterSeconds\":3},\"code\":422}");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(details_have_an_order),
 		cmocka_unit_test(the_code_is_left_out_of_a_plain_success),
 		cmocka_unit_test(causes_are_told_in_the_message),
 		cmocka_unit_test(details_are_cut_off),

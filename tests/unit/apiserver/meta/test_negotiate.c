@@ -35,6 +35,36 @@ static void clients_get_the_form_they_ask_for(void **state)
 		{ "application/json;q=0.5," TABLE ";q=0.9", VDI_FORMS_LIST, VDI_FORM_TABLE },
 		{ "application/json;q=0", VDI_FORMS_LIST, -1 },
 		{ "application/json;as=Nonsense;g=meta.k8s.io;v=v1", VDI_FORMS_LIST, -1 },
+		/* a form needs its group and its version */
+		{ "application/json;as=Table;v=v1", VDI_FORMS_LIST, -1 },
+		{ "application/json;as=Table;v=v1beta1", VDI_FORMS_LIST, -1 },
+		{ "application/json;as=Table;g=meta.k8s.io", VDI_FORMS_LIST, -1 },
+		{ "application/json;as=Table;g=meta.k8s.io;v=v2", VDI_FORMS_LIST, -1 },
+		{ "application/json;as=Table;g=apidiscovery.k8s.io;v=v1", VDI_FORMS_LIST, -1 },
+		{ "application/json;as=PartialObjectMetadata;v=v1", VDI_FORMS_RESOURCE, -1 },
+		{ "application/json;as=PartialObjectMetadataList;v=v1", VDI_FORMS_LIST, -1 },
+		{ "Application/JSON;As=Table;V=v1;G=meta.k8s.io", VDI_FORMS_LIST, VDI_FORM_TABLE },
+		/* weights; one that is none of 0 to 1 counts as 1 */
+		{ "application/json;q=1," TABLE ";q=1", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ TABLE ";q=1,application/json;q=1", VDI_FORMS_LIST, VDI_FORM_TABLE },
+		{ "application/json;q=0.1," TABLE ";q=0.2", VDI_FORMS_LIST, VDI_FORM_TABLE },
+		{ "application/json;q=0.12," TABLE ";q=0.13", VDI_FORMS_LIST, VDI_FORM_TABLE },
+		{ "application/json;q=0.123," TABLE ";q=0.124", VDI_FORMS_LIST, VDI_FORM_TABLE },
+		{ "application/json;q=0.1234," TABLE ";q=0.1235", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ "application/json;q=0.9," TABLE ";q=0.10", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ "application/json;q=0.999," TABLE ";q=1.0", VDI_FORMS_LIST, VDI_FORM_TABLE },
+		{ "application/json;q=1.0," TABLE ";q=1.9", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ "application/json;q=0.5," TABLE ";q=-1", VDI_FORMS_LIST, VDI_FORM_TABLE },
+		{ "application/json;q=0.5," TABLE ";q=", VDI_FORMS_LIST, VDI_FORM_TABLE },
+		{ "application/json;q=0.5," TABLE ";q=x", VDI_FORMS_LIST, VDI_FORM_TABLE },
+		{ "application/json;q=0.5," TABLE ";q=0.4x9", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ "application/json;q=0.000", VDI_FORMS_LIST, -1 },
+		{ "application/json;q=0.001", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ "application/*", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ " , application/json", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ " ", VDI_FORMS_LIST, VDI_FORM_OBJECT },
+		{ ",", VDI_FORMS_LIST, -1 },
+		{ "application/jsonx", VDI_FORMS_LIST, -1 },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -196,9 +226,23 @@ static void the_older_version_is_of_tables_and_metadata(void **state)
 	}
 }
 
+static void what_is_not_acceptable_returns_nothing(void **state)
+{
+	static const char *const rows[] = { "text/html", "application/json;q=0", ",", PROTO };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_negotiated got = { VDI_FORM_TABLE, true, true, true };
+
+		assert_false(vdi_negotiate(vd_bytes_of(rows[i]), VDI_FORMS_LIST, &got));
+		assert_int_equal(got.form, VDI_FORM_TABLE);
+		assert_true(got.protobuf && got.v1beta1 && got.json_too);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_not_acceptable_returns_nothing),
 		cmocka_unit_test(clients_get_the_form_they_ask_for),
 		cmocka_unit_test(the_older_version_is_of_tables_and_metadata),
 		cmocka_unit_test(r648_protobuf_where_it_can_be_had),

@@ -32,7 +32,7 @@ struct row {
 static void check(enum vdi_name_rule rule, const struct row *row)
 {
 	char	    text[512];
-	const char *why[VDI_NAME_FAULTS_MAX], *end = row->name + 1;
+	const char *why[VDI_NAME_ERRORS_MAX], *end = row->name + 1;
 	size_t	    size = strlen(row->name), wanted = 0, count;
 
 	if (row->size) {
@@ -46,7 +46,7 @@ static void check(enum vdi_name_rule rule, const struct row *row)
 		wanted++;
 	count = vdi_validate_name(rule, (struct vd_bytes) { text, size }, why);
 	if (count != wanted)
-		fail_msg("rule %d: %.*s: %zu faults, %s", (int) rule, (int) size, text, count,
+		fail_msg("rule %d: %.*s: %zu errors, %s", (int) rule, (int) size, text, count,
 			 count ? why[0] : "");
 	for (size_t i = 0; i < count; i++)
 		assert_string_equal(why[i], row->why[i]);
@@ -172,7 +172,7 @@ static void metadata_is_checked(void **state)
 {
 	static const struct {
 		enum vdi_name_rule rule;
-		const char	  *object, *faults;
+		const char	  *object, *field_errors;
 	} rows[] = {
 		{ VDI_NAME_SUBDOMAIN, "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"orphan\"]}}", "" },
 		{ VDI_NAME_SUBDOMAIN,
@@ -258,19 +258,19 @@ static void metadata_is_checked(void **state)
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_tree	  tree = VDI_TREE_INIT;
-		struct vdi_faults faults = { 0 };
-		struct vdi_node	 *root;
-		struct vd_bytes	  got = VD_BYTES_NONE;
+		struct vdi_tree		tree = VDI_TREE_INIT;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_node	       *root;
+		struct vd_bytes		got = VD_BYTES_NONE;
 
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].object), &root, NULL), VD_OK);
-		vdi_validate_metadata(&tree, root, rows[i].rule, &faults);
-		if (faults.count)
-			got = vdi_faults_message(&faults);
-		if (!vd_bytes_equal(got, vd_bytes_of(rows[i].faults)))
+		vdi_validate_metadata(&tree, root, rows[i].rule, &field_errors);
+		if (field_errors.count)
+			got = vdi_field_errors_message(&field_errors);
+		if (!vd_bytes_equal(got, vd_bytes_of(rows[i].field_errors)))
 			fail_msg("%s: %.*s", rows[i].object, (int) got.size,
 				 got.size ? (const char *) got.data : "");
-		vdi_faults_fini(&faults);
+		vdi_field_errors_fini(&field_errors);
 		vdi_tree_fini(&tree);
 	}
 }
@@ -291,10 +291,10 @@ static void annotations_are_checked(void **state)
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_tree	  tree = VDI_TREE_INIT;
-		struct vdi_faults faults = { 0 };
-		struct vdi_out	  text = VDI_OUT_INIT;
-		struct vdi_node	 *root;
+		struct vdi_tree		tree = VDI_TREE_INIT;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_out		text = VDI_OUT_INIT;
+		struct vdi_node	       *root;
 
 		vdi_out_printf(&text, "{\"metadata\":{\"name\":\"a\",\"annotations\":{\"%s\":\"",
 			       rows[i].key);
@@ -302,12 +302,12 @@ static void annotations_are_checked(void **state)
 			vdi_out_raw(&text, "x");
 		vdi_out_raw(&text, "\"}}}");
 		assert_status(vdi_tree_parse(&tree, vdi_out_slice(&text), &root, NULL), VD_OK);
-		vdi_validate_metadata(&tree, root, VDI_NAME_SUBDOMAIN, &faults);
-		assert_int_equal(faults.count > 0, rows[i].fault != NULL);
+		vdi_validate_metadata(&tree, root, VDI_NAME_SUBDOMAIN, &field_errors);
+		assert_int_equal(field_errors.count > 0, rows[i].fault != NULL);
 		if (rows[i].fault)
-			assert_memory_equal(vdi_faults_message(&faults).data, rows[i].fault,
+			assert_memory_equal(vdi_field_errors_message(&field_errors).data, rows[i].fault,
 					    strlen(rows[i].fault));
-		vdi_faults_fini(&faults);
+		vdi_field_errors_fini(&field_errors);
 		vdi_out_fini(&text);
 		vdi_tree_fini(&tree);
 	}
@@ -393,9 +393,92 @@ static void names_at_their_borders(void **state)
 			fail_msg("%zu: %s", i, rows[i].text);
 }
 
+/* The value of a label that the server sets itself, as long as it may be. */
+static void a_label_of_a_value_has_a_longest(void **state)
+{
+	char text[70];
+
+	memset(text, 'a', sizeof text);
+	for (size_t size = 0; size <= 65; size++) {
+		struct vdi_field_errors field_errors = { 0 };
+
+		vdi_validate_label_of(&field_errors, "f", (struct vd_bytes) { text, size });
+		assert_int_equal(field_errors.count, size > 63);
+		vdi_field_errors_fini(&field_errors);
+	}
+	for (int is_long = 0; is_long < 2; is_long++) {
+		struct vdi_field_errors field_errors = { 0 };
+
+		text[0] = '-';
+		vdi_validate_label_of(&field_errors, "f", (struct vd_bytes) { text, is_long ? 64 : 63 });
+		assert_int_equal(field_errors.count, 1 + is_long);
+		vdi_field_errors_fini(&field_errors);
+	}
+}
+
+static void errors_of_metadata_have_an_order(void **state)
+{
+	static const char	 object[] = "{\"metadata\":{\"name\":\"A_\",\"labels\":{\"l/"
+					    "\":\"x\",\"k\":\"-\"},\"annotations\":{\"a/\":\"\"},"
+					    "\"ownerReferences\":[{}],\"finalizers\":[\"f/\"]}}";
+	static const char *const places[] = { "metadata.name: ", "metadata.labels: ",
+					      "metadata.annotations: ", "metadata.ownerReferences",
+					      "metadata.finalizers" };
+	struct vdi_tree		 tree = VDI_TREE_INIT;
+	struct vdi_field_errors	 field_errors = { 0 };
+	struct vdi_node		*root;
+	struct vd_bytes		 message;
+	const char		*last = NULL;
+
+	assert_status(vdi_tree_parse(&tree, vd_bytes_of(object), &root, NULL), VD_OK);
+	vdi_validate_metadata(&tree, root, 0, &field_errors);
+	message = vdi_field_errors_message(&field_errors);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(places); i++) {
+		const char *at = memmem(message.data, message.size, places[i], strlen(places[i]));
+
+		if (at == NULL || at < last)
+			fail_msg("%s: %.*s", places[i], 300,
+				 (const char *) message.data + message.size - 300);
+		last = at;
+	}
+	vdi_field_errors_fini(&field_errors);
+	vdi_tree_fini(&tree);
+}
+
+/* A prefix that ends with '-' is judged by its own characters, whatever was judged before. */
+static void prefixes_are_judged_by_their_own_characters(void **state)
+{
+	static const struct {
+		const char *prefix;
+		bool	    is_fine;
+	} rows[] = { { "abcdef-", true },  { "abCdef-", false }, { "abcdef-", true }, { "a_cdef-", false },
+		     { "-bcdef-", false }, { "abcdef-", true },	 { "abcde--", true }, { "a.cdef-", true } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_tree		tree = VDI_TREE_INIT;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_node	       *root;
+		char			object[100];
+
+		(void) snprintf(object, sizeof object,
+				"{\"metadata\":{\"name\":\"a\",\"generateName\":\"%s\"}}", rows[i].prefix);
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(object), &root, NULL), VD_OK);
+		vdi_validate_metadata(&tree, root, VDI_NAME_SUBDOMAIN, &field_errors);
+		if (field_errors.count != !rows[i].is_fine)
+			fail_msg("%s: %.*s", rows[i].prefix,
+				 (int) vdi_field_errors_message(&field_errors).size,
+				 (const char *) vdi_field_errors_message(&field_errors).data);
+		vdi_field_errors_fini(&field_errors);
+		vdi_tree_fini(&tree);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(prefixes_are_judged_by_their_own_characters),
+		cmocka_unit_test(a_label_of_a_value_has_a_longest),
+		cmocka_unit_test(errors_of_metadata_have_an_order),
 		cmocka_unit_test(names_at_their_borders),
 		cmocka_unit_test(most_names_are_subdomains),
 		cmocka_unit_test(services_namespaces_and_stateful_sets_are_labels),

@@ -24,7 +24,7 @@ struct row {
 	const struct vdi_resource *resource;
 	const char		  *old; /* NULL: it is new */
 	const char		  *sent;
-	const char		  *text; /* what is stored, or the faults */
+	const char		  *text; /* what is stored, or the field errors */
 };
 
 static struct vdi_node *prepared(struct vdi_tree *tree, const struct vdi_resource *resource, const char *text)
@@ -36,23 +36,50 @@ static struct vdi_node *prepared(struct vdi_tree *tree, const struct vdi_resourc
 	return root;
 }
 
+static void check_without_memory(const struct row *row)
+{
+	bool failed = true;
+
+	for (uint64_t nth = 1; failed; nth++) {
+		int64_t			live = vdi_alloc_live();
+		struct vdi_tree		tree = VDI_TREE_INIT;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_node *old = row->old ? prepared(&tree, row->resource, row->old) : NULL, *root;
+		vd_status	 status;
+
+		assert_status(vdi_tree_parse(&tree, vd_bytes_of(row->sent), &root, NULL), VD_OK);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		status = vdi_config_data_prepare(row->resource, &tree, root);
+		if (status == VD_OK)
+			status = vdi_config_data_validate(row->resource, &tree, root, old, &field_errors);
+		failed = vdi_alloc_failed();
+		(void) vdi_alloc_fail_nth(0, 0);
+		if (failed && status != VD_NOMEM && !field_errors.failed)
+			fail_msg("%s: allocation %d is not reported", row->sent, (int) nth);
+		vdi_field_errors_fini(&field_errors);
+		vdi_tree_fini(&tree);
+		assert_int_equal(vdi_alloc_live(), live);
+	}
+}
+
 static void check(const struct row *row)
 {
-	struct vdi_tree	  tree = VDI_TREE_INIT;
-	struct vdi_faults faults = { 0 };
-	struct vdi_out	  stored = VDI_OUT_INIT;
-	struct vdi_node	 *old = row->old ? prepared(&tree, row->resource, row->old) : NULL;
-	struct vdi_node	 *root = prepared(&tree, row->resource, row->sent);
-	struct vd_bytes	  got;
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_out		stored = VDI_OUT_INIT;
+	struct vdi_node	       *old = row->old ? prepared(&tree, row->resource, row->old) : NULL;
+	struct vdi_node	       *root = prepared(&tree, row->resource, row->sent);
+	struct vd_bytes		got;
 
-	assert_status(vdi_config_data_validate(row->resource, &tree, root, old, &faults), VD_OK);
+	assert_status(vdi_config_data_validate(row->resource, &tree, root, old, &field_errors), VD_OK);
 	vdi_tree_write(&stored, root);
-	got = faults.count ? vdi_faults_message(&faults) : vdi_out_slice(&stored);
+	got = field_errors.count ? vdi_field_errors_message(&field_errors) : vdi_out_slice(&stored);
 	if (!vd_bytes_equal(got, vd_bytes_of(row->text)))
 		fail_msg("%s: %.*s", row->sent, (int) got.size, (const char *) got.data);
 	vdi_out_fini(&stored);
-	vdi_faults_fini(&faults);
+	vdi_field_errors_fini(&field_errors);
 	vdi_tree_fini(&tree);
+	check_without_memory(row);
 }
 
 static void check_all(const struct row *rows, size_t count)
@@ -149,6 +176,17 @@ static void what_is_immutable_does_not_change(void **state)
 		  "data: Forbidden: field is immutable when " SET },
 		{ &maps, FIXED_MAP, "{\"data\":{\"a\":\"x\"},\"immutable\":true}",
 		  "binaryData: Forbidden: field is immutable when " SET },
+		/* an absent map is an empty one */
+		{ &secrets, "{\"immutable\":true,\"type\":\"t\"}", FIXED_SECRET,
+		  "data: Forbidden: field is immutable when " SET },
+		{ &secrets, "{\"data\":{}," FIXED "}", "{" FIXED "}", "{" FIXED "}" },
+		{ &secrets, "{\"data\":{}," FIXED "}", FIXED_SECRET,
+		  "data: Forbidden: field is immutable when " SET },
+		{ &maps, "{\"immutable\":true}", "{\"data\":{},\"binaryData\":{},\"immutable\":true}",
+		  "{\"immutable\":true}" },
+		{ &maps, "{\"immutable\":true}", FIXED_MAP,
+		  "[data: Forbidden: field is immutable when " SET
+		  ", binaryData: Forbidden: field is immutable when " SET "]" },
 		{ &maps, FIXED_MAP, "{}",
 		  "[immutable: Forbidden: field is immutable when " SET
 		  ", data: Forbidden: field is immutable when " SET
@@ -166,6 +204,9 @@ static void keys_are_file_names(void **state)
 	static const struct row rows[] = {
 		{ &maps, NULL, "{\"data\":{\"A_b-c.d\":\"\",\"...x\":\"\"}}",
 		  "data[...x]: Invalid value: \"...x\": must not start with '..'" },
+		{ &maps, NULL, "{\"data\":{\"a\":null,\"b\":\"x\"},\"binaryData\":{\"c\":null}}",
+		  "{\"data\":{\"a\":\"\",\"b\":\"x\"},\"binaryData\":{\"c\":\"\"}}" },
+		{ &maps, NULL, "{\"data\":null,\"binaryData\":{}}", "{}" },
 		{ &maps, NULL, "{\"data\":{\".x\":\"\",\"0\":\"\"}}", "{\"data\":{\".x\":\"\",\"0\":\"\"}}" },
 		{ &maps, NULL, "{\"data\":{\"a b\":\"\"}}", "data[a b]: Invalid value: \"a b\": " SHAPE },
 		{ &maps, NULL, "{\"data\":{\"\":\"\"}}", "data[]: Invalid value: \"\": " SHAPE },
@@ -258,22 +299,22 @@ static void every_failed_allocation_is_reported(void **state)
 	bool		  failed = true;
 
 	for (uint64_t nth = 1; failed; nth++) {
-		int64_t		  live = vdi_alloc_live();
-		struct vdi_tree	  tree = VDI_TREE_INIT;
-		struct vdi_faults faults = { 0 };
-		struct vdi_node	 *root;
-		vd_status	  status;
+		int64_t			live = vdi_alloc_live();
+		struct vdi_tree		tree = VDI_TREE_INIT;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_node	       *root;
+		vd_status		status;
 
 		(void) vdi_alloc_fail_nth(nth, 1);
 		status = vdi_tree_parse(&tree, vd_bytes_of(text), &root, NULL);
 		if (status == VD_OK)
 			status = vdi_config_data_prepare(&secrets, &tree, root);
 		if (status == VD_OK)
-			status = vdi_config_data_validate(&secrets, &tree, root, NULL, &faults);
+			status = vdi_config_data_validate(&secrets, &tree, root, NULL, &field_errors);
 		failed = vdi_alloc_failed();
 		(void) vdi_alloc_fail_nth(0, 0);
 		assert_status(status, failed ? VD_NOMEM : VD_OK);
-		vdi_faults_fini(&faults);
+		vdi_field_errors_fini(&field_errors);
 		vdi_tree_fini(&tree);
 		assert_int_equal(vdi_alloc_live(), live);
 	}
@@ -293,9 +334,29 @@ static void only_the_kinds_of_kubernetes_hold_such_data(void **state)
 		assert_false(vdi_config_data_is(&others[i]));
 }
 
+static void keys_have_a_longest(void **state)
+{
+	char sent[400], expected[1200], name[260];
+
+	for (int size = 252; size <= 254; size++) {
+		struct row row = { &maps, NULL, sent, expected };
+
+		memset(name, 'k', sizeof name);
+		name[size] = 0;
+		(void) snprintf(sent, sizeof sent, "{\"data\":{\"%s\":\"\"}}", name);
+		(void) snprintf(expected, sizeof expected,
+				size <= 253 ? "{\"data\":{\"%s\":\"\"}}" :
+					      "data[%s]: Invalid value: \"%s\": must be no more than 253 "
+					      "characters",
+				name, name);
+		check(&row);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keys_have_a_longest),
 		cmocka_unit_test(only_the_kinds_of_kubernetes_hold_such_data),
 		cmocka_unit_test(a_secret_has_a_type),
 		cmocka_unit_test(string_data_is_merged_and_never_stored),

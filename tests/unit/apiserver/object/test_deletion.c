@@ -48,7 +48,7 @@ struct row {
 	const struct vdi_resource *resource;
 	struct vdi_delete_options  options;
 	const char		  *current;
-	enum vdi_deletion_verdict  verdict;
+	enum vdi_deletion_decision decision;
 	const char		  *text; /* of a mark */
 };
 
@@ -60,12 +60,26 @@ static void check(const struct row *row)
 	assert_status(vdi_deletion_plan(row->resource, &row->options, NOW, vd_bytes_of(row->current),
 					&deletion, &status),
 		      VD_OK);
-	if (deletion.verdict != row->verdict)
-		print_message("%s: %d\n", row->current, (int) deletion.verdict);
-	assert_int_equal(deletion.verdict, row->verdict);
-	if (row->verdict == VDI_DELETION_MARK) {
+	if (deletion.decision != row->decision)
+		print_message("%s: %d\n", row->current, (int) deletion.decision);
+	assert_int_equal(deletion.decision, row->decision);
+	if (row->decision == VDI_DELETION_MARK) {
 		vdi_out_bytes(&deletion.text, (struct vd_bytes) { "", 1 });
 		assert_string_equal(deletion.text.data, row->text);
+	}
+	for (uint64_t nth = 1, failed = true; failed; nth++) {
+		vd_status result;
+
+		memset(&status, 0, sizeof status);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		result = vdi_deletion_plan(row->resource, &row->options, NOW, vd_bytes_of(row->current),
+					   &deletion, &status);
+		failed = vdi_alloc_failed();
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_status(result, failed ? VD_NOMEM : VD_OK);
+		assert_int_equal(status.code, failed ? 500 : 0);
+		vdi_out_fini(&deletion.text);
+		deletion.text = (struct vdi_out) VDI_OUT_INIT;
 	}
 	vdi_out_fini(&deletion.text);
 }
@@ -158,6 +172,26 @@ static void r667_propagation_sets_the_collectors_finalizers(void **state)
 		  "{\"metadata\":{\"finalizers\":[\"orphan\",\"a/b\"]}}",
 		  VDI_DELETION_MARK,
 		  "{\"metadata\":{\"finalizers\":[\"a/b\",\"foregroundDeletion\"]," MARKED "}}" },
+		{ &maps,
+		  { .dry_run = false },
+		  "{\"metadata\":{\"finalizers\":[\"foregroundDeletion\"]}}",
+		  VDI_DELETION_MARK,
+		  "{\"metadata\":{\"finalizers\":[\"foregroundDeletion\"]," MARKED "}}" },
+		{ &maps,
+		  { .dry_run = false },
+		  "{\"metadata\":{\"finalizers\":[\"orphan\",\"foregroundDeletion\"]}}",
+		  VDI_DELETION_MARK,
+		  "{\"metadata\":{\"finalizers\":[\"orphan\"]," MARKED "}}" },
+		{ &maps,
+		  { .propagation = VDI_PROPAGATION_ORPHAN },
+		  "{\"metadata\":{\"finalizers\":[\"foregroundDeletion\",\"a/b\",\"foregroundDeletion\"]}}",
+		  VDI_DELETION_MARK,
+		  "{\"metadata\":{\"finalizers\":[\"a/b\",\"orphan\"]," MARKED "}}" },
+		{ &jobs,
+		  { .dry_run = false },
+		  "{\"metadata\":{\"finalizers\":[\"foregroundDeletion\"]}}",
+		  VDI_DELETION_MARK,
+		  "{\"metadata\":{\"finalizers\":[\"foregroundDeletion\"]," MARKED "}}" },
 		/* jobs orphan by default, nothing belongs to events */
 		{ &jobs,
 		  { .dry_run = false },
@@ -242,6 +276,46 @@ static void r667_pods_have_a_grace_period(void **state)
 		  VDI_DELETION_MARK,
 		  GRACE("26:40", 1) }, /* not into the past */
 		{ &pods, { .has_grace = true, .grace_s = 0 }, GRACE("26:50", 30), VDI_DELETION_REMOVE, NULL },
+		{ &pods, { .has_grace = true, .grace_s = 60 }, GRACE("27:10", 30), VDI_DELETION_WAIT, NULL },
+		{ &pods, { .has_grace = true, .grace_s = 31 }, GRACE("27:10", 30), VDI_DELETION_WAIT, NULL },
+		{ &pods,
+		  { .has_grace = true, .grace_s = 29 },
+		  GRACE("27:10", 30),
+		  VDI_DELETION_MARK,
+		  GRACE("27:09", 29) },
+		{ &pods,
+		  { .has_grace = true, .grace_s = 20 },
+		  GRACE("26:50", 30),
+		  VDI_DELETION_MARK,
+		  GRACE("26:40", 20) },
+		{ &pods,
+		  { .has_grace = true, .grace_s = -1 },
+		  GRACE("27:10", 30),
+		  VDI_DELETION_MARK,
+		  GRACE("26:41", 1) },
+		{ &pods, { .has_grace = true, .grace_s = 1 }, GRACE("26:41", 1), VDI_DELETION_WAIT, NULL },
+		/* a period that was stored negative is one second */
+		{ &pods, { .dry_run = false }, GRACE("27:10", -3), VDI_DELETION_WAIT, NULL },
+		{ &pods, { .has_grace = true, .grace_s = 0 }, GRACE("27:10", -3), VDI_DELETION_REMOVE, NULL },
+		{ &pods,
+		  { .dry_run = false },
+		  "{\"metadata\":{},\"spec\":{\"nodeName\":\"n\",\"terminationGracePeriodSeconds\":-7}}",
+		  VDI_DELETION_MARK,
+		  "{\"metadata\":{\"deletionTimestamp\":\"2026-05-28T20:26:41Z\","
+		  "\"deletionGracePeriodSeconds\":1},\"spec\":{\"nodeName\":\"n\","
+		  "\"terminationGracePeriodSeconds\":-7}}" },
+		{ &pods,
+		  { .dry_run = false },
+		  "{\"metadata\":{},\"spec\":{\"nodeName\":\"n\",\"terminationGracePeriodSeconds\":0}}",
+		  VDI_DELETION_REMOVE,
+		  NULL },
+		{ &pods,
+		  { .has_grace = true, .grace_s = 3 },
+		  "{\"metadata\":{},\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":\"Running\"}}",
+		  VDI_DELETION_MARK,
+		  "{\"metadata\":{\"deletionTimestamp\":\"2026-05-28T20:26:43Z\","
+		  "\"deletionGracePeriodSeconds\":3},\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":"
+		  "\"Running\"}}" },
 		/* what an agent does in the end, and what is left when it was killed in between */
 		{ &pods,
 		  { .dry_run = false },
@@ -296,6 +370,20 @@ static void r667_namespaces_terminate(void **state)
 		  "{\"metadata\":{\"name\":\"a\"}}",
 		  VDI_DELETION_MARK,
 		  TERMINATING(",\"finalizers\":[\"foregroundDeletion\"]", "\"kubernetes\"") },
+		/* finalizers that were there before: of both, a namespace keeps both */
+		{ &namespaces,
+		  { .dry_run = false },
+		  "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"orphan\",\"foregroundDeletion\"]}}",
+		  VDI_DELETION_MARK,
+		  "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"orphan\",\"foregroundDeletion\"],"
+		  "\"deletionTimestamp\":\"2026-05-28T20:26:40Z\"},\"spec\":{\"finalizers\":[\"kubernetes\"]}"
+		  ","
+		  "\"status\":{\"phase\":\"Terminating\"}}" },
+		{ &namespaces,
+		  { .orphan_dependents = VD_TRUE },
+		  "{\"metadata\":{\"name\":\"a\"}}",
+		  VDI_DELETION_MARK,
+		  TERMINATING(",\"finalizers\":[\"orphan\"]", "\"kubernetes\"") },
 		{ &namespaces,
 		  { .dry_run = false },
 		  TERMINATING("", "\"kubernetes\""),
@@ -376,18 +464,18 @@ static void what_an_update_may_not_do_to_a_marked_object(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_tree	  tree = VDI_TREE_INIT;
-		struct vdi_faults faults = { 0 };
-		struct vdi_node	 *metadata, *old;
+		struct vdi_tree		tree = VDI_TREE_INIT;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_node	       *metadata, *old;
 
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].old), &old, NULL), VD_OK);
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].new), &metadata, NULL), VD_OK);
-		vdi_deletion_validate_update(&tree, metadata, old, &faults);
-		assert_int_equal(faults.count, rows[i].message != NULL);
+		vdi_deletion_validate_update(&tree, metadata, old, &field_errors);
+		assert_int_equal(field_errors.count, rows[i].message != NULL);
 		if (rows[i].message)
-			assert_true(
-				vd_bytes_equal(vdi_faults_text(&faults, 0), vd_bytes_of(rows[i].message)));
-		vdi_faults_fini(&faults);
+			assert_true(vd_bytes_equal(vdi_field_errors_text(&field_errors, 0),
+						   vd_bytes_of(rows[i].message)));
+		vdi_field_errors_fini(&field_errors);
 		vdi_tree_fini(&tree);
 	}
 }
@@ -423,9 +511,34 @@ static void every_failed_allocation_is_reported(void **state)
 		}
 }
 
+static void some_kinds_return_what_was_deleted(void **state)
+{
+	static const struct {
+		const char *group, *plural;
+		bool	    returns;
+	} rows[] = {
+		{ "", "namespaces", true },	   { "", "pods", true },
+		{ "", "services", true },	   { "", "serviceaccounts", true },
+		{ "", "persistentvolumes", true }, { "", "persistentvolumeclaims", true },
+		{ "", "configmaps", false },	   { "", "secrets", false },
+		{ "example.com", "pods", false },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (int is_built_in = 0; is_built_in < 2; is_built_in++) {
+			struct vdi_resource resource = { .group = rows[i].group,
+							 .plural = rows[i].plural,
+							 .built_in = is_built_in };
+
+			assert_int_equal(vdi_deletion_returns_object(&resource),
+					 rows[i].returns && is_built_in);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(some_kinds_return_what_was_deleted),
 		cmocka_unit_test(r667_finalizers_make_a_mark),
 		cmocka_unit_test(r667_propagation_sets_the_collectors_finalizers),
 		cmocka_unit_test(r667_pods_have_a_grace_period),

@@ -72,14 +72,14 @@ static void r612_a_patch_may_not_spoil_an_object(void **state)
 
 static struct vdi_schema *schema_of(const char *text)
 {
-	struct vdi_tree	   tree = VDI_TREE_INIT;
-	struct vdi_faults  faults = { 0 };
-	struct vdi_schema *schema;
-	struct vdi_node	  *node;
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_schema      *schema;
+	struct vdi_node	       *node;
 
 	assert_status(vdi_tree_parse(&tree, vd_bytes_of(text), &node, NULL), VD_OK);
-	assert_status(vdi_schema_compile(&tree, node, "", &schema, &faults), VD_OK);
-	vdi_faults_fini(&faults);
+	assert_status(vdi_schema_compile(&tree, node, "", &schema, &field_errors), VD_OK);
+	vdi_field_errors_fini(&field_errors);
 	vdi_tree_fini(&tree);
 	return schema;
 }

@@ -1,9 +1,8 @@
-/* Unit tests of apiserver/object/object_edit.c: what a write makes of an object, and which writes are
- * refused. */
+/* Unit tests of apiserver/object/object_edit.c: what an update makes of an object, and which updates
+ * are refused. */
 #include "vdtest.h"
 
 #include "object_edit.h"
-#include "object_scale.h"
 
 static const struct vdi_resource maps = { .group = "",
 					  .version = "v1",
@@ -86,7 +85,7 @@ static vd_status edit(const struct row *row, struct vdi_edited *edited, struct v
 				 .random = { 1, 2, 3 } };
 
 	memset(edited, 0, sizeof *edited);
-	*status = (struct vdi_http_status) { 0 };
+	memset(status, 0x5A, sizeof *status); /* an output: its content does not count */
 	return vdi_edit_update(&edit, vd_bytes_of(row->current), edited, status);
 }
 
@@ -334,6 +333,9 @@ static void the_generation_follows_the_content(void **state)
 			 { &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_MERGE, scale, 0, "\"generation\":1" },
 			 { &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE,
 			   "{\"metadata\":{\"labels\":{\"x\":\"y\"}}}", 0, "\"generation\":1" },
+			 /* a kind without generations keeps what is stored */
+			 { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"data\":{\"k\":\"w\"}}", 0,
+			   "\"generation\":1" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
@@ -496,6 +498,10 @@ static void every_failed_allocation_is_reported(void **state)
 		  "[{\"op\":\"replace\",\"path\":\"/spec/replicas\",\"value\":3}]", 0, "" },
 		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE,
 		  "{" NAMED ",\"spec\":{\"finalizers\":[\"example.com/x\"]}}", 0, "" },
+		{ &namespaces, namespace, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{" NAMED "}", 0, "" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{}}", 0,
+		  "" },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"data\":{\"k\":\"w\"}}", 0, "" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -517,116 +523,6 @@ static void every_failed_allocation_is_reported(void **state)
 			vdi_edited_fini(&edited);
 			assert_int_equal(vdi_alloc_live(), live);
 		}
-	}
-}
-
-/* ---- Creates ---- */
-
-static const struct vdi_resource create_jobs = { .group = "batch",
-						 .version = "v1",
-						 .kind = "Job",
-						 .plural = "jobs",
-						 .namespaced = true,
-						 .built_in = true,
-						 .has_status = true };
-static const struct vdi_resource create_nodes = { .group = "",
-						  .version = "v1",
-						  .kind = "Node",
-						  .plural = "nodes",
-						  .built_in = true,
-						  .has_status = true,
-						  .keeps_status = true };
-
-#define UID "00000000-0000-4001-8000-000000000002"
-#define CREATED "\"uid\":\"" UID "\",\"creationTimestamp\":\"2026-05-28T20:26:40Z\""
-#define TEN "abcdefghij"
-#define SIXTY TEN TEN TEN TEN TEN TEN
-
-static void what_a_create_makes_of_an_object(void **state)
-{
-	static const struct {
-		const struct vdi_resource *resource;
-		const char		  *body;
-		int			   code; /* of a refusal; 0: it is taken */
-		const char		  *text; /* all of the result, or of the refusal */
-		const char		  *name;
-		bool			   generated;
-	} create_rows[] = {
-		{ &maps, "{\"metadata\":{\"name\":\"a\"}}", 0,
-		  "{\"metadata\":{\"name\":\"a\",\"namespace\":\"default\"," CREATED
-		  "},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}",
-		  "a", false },
-		{ &widgets,
-		  "{\"apiVersion\":\"example.com/"
-		  "v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\"},\"spec\":{\"a\":1.0,\"b\":[1e2]},"
-		  "\"status\":{\"x\":1}}",
-		  0,
-		  "{\"apiVersion\":\"example.com/"
-		  "v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"namespace\":\"default\"," CREATED
-		  ",\"generation\":1},"
-		  "\"spec\":{\"a\":1,\"b\":[100]}}",
-		  "a", false },
-		/* What the server sets, a client cannot. */
-		{ &maps,
-		  "{\"metadata\":{\"name\":\"a\",\"uid\":\"x\",\"creationTimestamp\":\"2020-01-01T00:00:"
-		  "00Z\",\"generation\":7,\"selfLink\":\"/x\",\"resourceVersion\":\"0\","
-		  "\"deletionTimestamp\":\"2020-01-01T00:00:00Z\",\"deletionGracePeriodSeconds\":5,"
-		  "\"managedFields\":[]},\"data\":{}}",
-		  0,
-		  "{\"metadata\":{\"name\":\"a\"," CREATED
-		  ",\"namespace\":\"default\"},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}",
-		  "a", false },
-		/* A status is set at a create by nodes only. */
-		{ &create_nodes, "{\"metadata\":{\"name\":\"a\"},\"status\":{\"phase\":\"x\"}}", 0,
-		  "{\"metadata\":{\"name\":\"a\"," CREATED
-		  "},\"status\":{\"phase\":\"x\"},\"apiVersion\":\"v1\",\"kind\":\"Node\"}",
-		  "a", false },
-		/* Names that are made. */
-		{ &maps, "{\"metadata\":{\"generateName\":\"a-\"}}", 0,
-		  "{\"metadata\":{\"generateName\":\"a-\",\"namespace\":\"default\",\"name\":\"a-"
-		  "gbbbb\"," CREATED "},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}",
-		  "a-gbbbb", true },
-		{ &maps, "{\"metadata\":{\"name\":\"b\",\"generateName\":\"a-\"}}", 0,
-		  "{\"metadata\":{\"name\":\"b\",\"generateName\":\"a-\",\"namespace\":\"default\"," CREATED
-		  "},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}",
-		  "b", false },
-		{ &maps, "{\"metadata\":{\"generateName\":\"" SIXTY "\"}}", 0,
-		  "{\"metadata\":{\"generateName\":\"" SIXTY
-		  "\",\"namespace\":\"default\",\"name\":\"" TEN TEN TEN TEN TEN "abcdefghgbbbb\"," CREATED
-		  "},\"apiVersion\":\"v1\","
-		  "\"kind\":\"ConfigMap\"}",
-		  TEN TEN TEN TEN TEN "abcdefghgbbbb", true },
-		{ &maps, "{\"metadata\":{\"generateName\":\"\"}}", 422, NULL, "", false },
-		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abc\"},\"spec\":{}}", 0, NULL,
-		  SIXTY "abc", false },
-		{ &create_jobs,
-		  "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"spec\":{\"manualSelector\":true}}", 0, NULL,
-		  SIXTY "abcd", false },
-		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"spec\":{}}", 422, NULL,
-		  SIXTY "abcd", false },
-		{ &maps, "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"data\":{}}", 0, NULL, SIXTY "abcd",
-		  false },
-	};
-
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(create_rows); i++) {
-		struct vdi_edit	       edit = { .resource = create_rows[i].resource,
-						.namespace_name = vd_bytes_of(
-							create_rows[i].resource->namespaced ? "default" : ""),
-						.body = vd_bytes_of(create_rows[i].body),
-						.now = NOW,
-						.random = { 1, 2, 4 } };
-		struct vdi_http_status status = { 0 };
-		struct vdi_edited      edited = { 0 };
-		vd_status	       result = vdi_edit_create(&edit, &edited, &status);
-
-		if ((result == VD_OK) != (create_rows[i].code == 0) || status.code != create_rows[i].code ||
-		    (create_rows[i].text &&
-		     !vd_bytes_equal(vdi_out_slice(&edited.text), vd_bytes_of(create_rows[i].text))))
-			fail_msg("%s: %d %s %.*s", create_rows[i].body, status.code, status.message,
-				 (int) edited.text.size, edited.text.size ? edited.text.data : "");
-		assert_string_equal(edited.name, create_rows[i].name);
-		assert_int_equal(edited.generated, create_rows[i].generated);
-		vdi_edited_fini(&edited);
 	}
 }
 
@@ -721,30 +617,6 @@ static void a_definition_keeps_to_the_rules_of_definitions(void **state)
 	}
 }
 
-/* Five letters, of those that make no words, by the number that was drawn. */
-static void names_are_made_of_27_letters(void **state)
-{
-	static const char     letters[] = "bcdfghjklmnpqrstvwxz2456789";
-	const struct vd_bytes body = vd_bytes_of("{\"metadata\":{\"generateName\":\"x\"}}");
-
-	for (uint64_t random = 0; random < 27 * 27 + 30; random++) {
-		struct vdi_edit	       edit = { .resource = &maps,
-						.namespace_name = vd_bytes_of("default"),
-						.body = body,
-						.now = NOW,
-						.random = { 1, 2, random } };
-		struct vdi_http_status status = { 0 };
-		struct vdi_edited      edited = { 0 };
-		char		       name[] = "x.....";
-
-		assert_status(vdi_edit_create(&edit, &edited, &status), VD_OK);
-		for (uint64_t i = 1, rest = random; i < 6; i++, rest /= 27)
-			name[i] = letters[rest % 27];
-		assert_string_equal(edited.name, name);
-		vdi_edited_fini(&edited);
-	}
-}
-
 static void h347_scales_at_their_borders(void **state)
 {
 	static const struct row scale_rows[] = {
@@ -772,89 +644,107 @@ static void h347_scales_at_their_borders(void **state)
 		check(&scale_rows[i]);
 }
 
-/* The Scale of an object: Kubernetes' own selector is written out, a custom kind's is a string at its
- * path. */
-static void h347_the_scale_of_an_object(void **state)
+static const struct vdi_resource secrets = { .group = "",
+					     .version = "v1",
+					     .kind = "Secret",
+					     .plural = "secrets",
+					     .namespaced = true,
+					     .built_in = true };
+static void			 data_that_is_immutable_stays(void **state)
 {
-	struct vdi_resource custom = widgets;
-#define HEAD                                                                                                 \
-	"{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/"                                                  \
-	"v1\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\","     \
-	"\"creationTimestamp\":\"t\"},"
-#define BODY                                                                                                 \
-	"\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\","          \
-	"\"creationTimestamp\":\"t\",\"labels\":{}}"
-	const struct {
-		const struct vdi_resource *resource;
-		const char		  *object, *scale;
-	} scales[] = {
-		{ &deployments,
-		  "{" BODY ",\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"a\":\"b\",\"c\":\"d\"}"
-		  "}},\"status\":{\"replicas\":2}}",
-		  HEAD "\"spec\":{\"replicas\":3},\"status\":{\"replicas\":2,\"selector\":\"a=b,c=d\"}}" },
-		{ &deployments, "{" BODY "}", HEAD "\"spec\":{\"replicas\":0},\"status\":{\"replicas\":0}}" },
-		{ &custom,
-		  "{" BODY ",\"spec\":{\"n\":3,\"selector\":{\"matchLabels\":{\"a\":\"b\"}}},\"status\":{"
-		  "\"n\":2,\"s\":\"x=y\"}}",
-		  HEAD "\"spec\":{\"replicas\":3},\"status\":{\"replicas\":2,\"selector\":\"x=y\"}}" },
-		{ &custom, "{" BODY "}", HEAD "\"spec\":{\"replicas\":0},\"status\":{\"replicas\":0}}" },
+	static const char fixed[] = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"," META
+				    ",\"data\":{\"k\":\"v\"},\"immutable\":true}";
+	static const char secret[] = "{\"apiVersion\":\"v1\",\"kind\":\"Secret\"," META
+				     ",\"data\":{\"k\":\"eA==\"}}"; /* stored without a type */
+	static const struct row rows[] = {
+		{ &maps, fixed, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"data\":{\"k\":\"w\"}}", 422,
+		  "data: Forbidden: field is immutable when `immutable` is set" },
+		{ &maps, fixed, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"labels\":{\"x\":\"y\"}}}",
+		  0, "\"labels\":{\"x\":\"y\"}" },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"data\":{\"k/\":\"w\"}}", 422,
+		  "data[k/]: Invalid value: " },
+		{ &secrets, secret, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"type\":\"x\"}", 422,
+		  "type: Invalid value: \"x\": field is immutable" },
+		{ &secrets, secret, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"stringData\":{\"k\":\"y\"}}", 0,
+		  "\"data\":{\"k\":\"eQ==\"}" },
 	};
 
-	custom.is_custom = true;
-	custom.scale_spec_path = ".spec.n";
-	custom.scale_status_path = ".status.n";
-	custom.scale_selector_path = ".status.s";
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(scales); i++) {
-		struct vdi_edit scale_edit = { .resource = scales[i].resource, .part = VDI_EDIT_SCALE };
-		struct vdi_out	out = VDI_OUT_INIT;
-
-		assert_status(vdi_scale_of(scale_edit.resource, vd_bytes_of(scales[i].object), &out), VD_OK);
-		if (!vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(scales[i].scale)))
-			fail_msg("%.*s", (int) out.size, out.data);
-		vdi_out_fini(&out);
-	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		check(&rows[i]);
 }
 
-#define UNRECOGNIZED "the object provided is unrecognized (must be of type ConfigMap): "
-
-/* A body that is no object says so; one that is no JSON says where. */
-static void what_is_no_object_is_refused(void **state)
+/* A namespace keeps what holds it, also if the client leaves its spec out. */
+static void a_namespace_keeps_its_finalizers(void **state)
 {
-	static const struct vdi_resource kind = { .group = "",
-						  .version = "v1",
-						  .kind = "ConfigMap",
-						  .plural = "configmaps",
-						  .namespaced = true,
-						  .built_in = true };
-	static const char *const	 rows[][2] = {
-			{ "[]", UNRECOGNIZED "the body must be a JSON object" },
-			{ "\"x\"", UNRECOGNIZED "the body must be a JSON object" },
-			{ "{", UNRECOGNIZED "expected a string as key at offset 1" },
+	static const char bare[] = "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\"," NAMESPACE_META
+				   ",\"status\":{\"phase\":\"Active\"}}";
+	static const struct {
+		const char *current, *body, *spec; /* "": it has none */
+	} rows[] = {
+		{ namespace, "{" NAMED "}", "\"spec\":{\"finalizers\":[\"kubernetes\"]}" },
+		{ namespace, "{" NAMED ",\"spec\":null}", "\"spec\":{\"finalizers\":[\"kubernetes\"]}" },
+		{ namespace, "{" NAMED ",\"spec\":{}}", "\"spec\":{\"finalizers\":[\"kubernetes\"]}" },
+		{ namespace, "{" NAMED ",\"spec\":{\"finalizers\":[]}}",
+		  "\"spec\":{\"finalizers\":[\"kubernetes\"]}" },
+		{ bare, "{" NAMED "}", "" },
+		{ bare, "{" NAMED ",\"spec\":{\"finalizers\":[\"x/y\"]}}", "\"spec\":{}" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_edit	       edit = { .resource = &kind,
-						.namespace_name = vd_bytes_of("n"),
-						.body = vd_bytes_of(rows[i][0]) };
-		struct vdi_edited      edited = { 0 };
-		struct vdi_http_status status = { 0 };
+		struct row row = {
+			&namespaces, rows[i].current, VDI_EDIT_WHOLE, VDI_PATCH_NONE, rows[i].body, 0, ""
+		};
+		struct vdi_edited      edited;
+		struct vdi_http_status status;
+		const char	      *found;
 
-		assert_status(vdi_edit_create(&edit, &edited, &status), VD_INVALID);
-		assert_int_equal(status.code, 400);
-		assert_string_equal(status.message, rows[i][1]);
+		assert_status(edit(&row, &edited, &status), VD_OK);
+		vdi_out_bytes(&edited.text, (struct vd_bytes) { "", 1 });
+		found = strstr(edited.text.data, "\"spec\":");
+		if (*rows[i].spec ? !found || strncmp(found, rows[i].spec, strlen(rows[i].spec)) != 0 :
+				    found != NULL)
+			fail_msg("%s: %s", rows[i].body, edited.text.data);
 		vdi_edited_fini(&edited);
 	}
+}
+
+/* A patch that makes the object too large gets 413, one whose operation fails 422, and one that is no patch
+ * 400. */
+static void patches_that_fail_have_a_code_each(void **state)
+{
+	struct vdi_out large = VDI_OUT_INIT;
+
+	vdi_out_printf(&large, "{\"data\":{\"k\":\"%04000000d\"}}%c", 0, 0);
+	{
+		const struct row rows[] = {
+			{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, large.data, 413,
+			  "the patched object would have more than 3145728 bytes" },
+			{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, large.data, 413,
+			  "the patched object would have more than 3145728 bytes" },
+			{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS,
+			  "[{\"op\":\"remove\",\"path\":\"/nope\"}]", 422,
+			  "the server rejected our request due to an error in our request: operation 0: " },
+			{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS, "{}", 400,
+			  "error decoding patch: " },
+			{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS,
+			  "[{\"op\":\"replace\",\"path\":\"\",\"value\":[]}]", 400,
+			  "the patched object is not an object" },
+		};
+
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+			check(&rows[i]);
+	}
+	vdi_out_fini(&large);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_no_object_is_refused),
-		cmocka_unit_test(h347_the_scale_of_an_object),
-		cmocka_unit_test(what_a_create_makes_of_an_object),
+		cmocka_unit_test(patches_that_fail_have_a_code_each),
+		cmocka_unit_test(a_namespace_keeps_its_finalizers),
+		cmocka_unit_test(data_that_is_immutable_stays),
 		cmocka_unit_test(a_definition_keeps_to_the_rules_of_definitions),
 		cmocka_unit_test(h341_patches_are_of_three_kinds),
-		cmocka_unit_test(names_are_made_of_27_letters),
 		cmocka_unit_test(h347_scales_at_their_borders),
 		cmocka_unit_test(r661_the_object_that_is_written_says_which_it_is),
 		cmocka_unit_test(r662_only_kubernetes_own_kinds_are_replaced_whatever_their_version),

@@ -28,14 +28,14 @@ struct fixture {
 
 static void begin(struct fixture *fixture)
 {
-	struct vdi_tree	  tree = VDI_TREE_INIT;
-	struct vdi_faults faults = { 0 };
-	struct vdi_node	 *source;
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_node	       *source;
 
 	memset(fixture, 0, sizeof *fixture);
 	assert_status(vdi_tree_parse(&tree, vd_bytes_of(schema_text), &source, NULL), VD_OK);
-	assert_status(vdi_schema_compile(&tree, source, "", &fixture->schema, &faults), VD_OK);
-	vdi_faults_fini(&faults);
+	assert_status(vdi_schema_compile(&tree, source, "", &fixture->schema, &field_errors), VD_OK);
+	vdi_field_errors_fini(&field_errors);
 	vdi_tree_fini(&tree);
 	fixture->resource = (struct vdi_resource) { .group = "example.com",
 						    .version = "v1",
@@ -433,9 +433,78 @@ static void every_failed_allocation_of_a_patch_is_reported(void **state)
 		}
 }
 
+/* The message of a refused patch names its own field errors only, also when the patch is tried again. */
+static void a_refused_patch_is_refused_alike_again(void **state)
+{
+	struct row row = { 0,  VDI_PATCH_MERGE, VDI_UNKNOWN_REFUSED, CURRENT, "{\"spec\":{\"odd\":1}}", NULL,
+			   422 };
+	struct fixture fixture;
+	char	       first[sizeof fixture.status.message];
+
+	begin(&fixture);
+	for (int i = 0; i < 3; i++) {
+		assert_status(run(&fixture, &row), VD_INVALID);
+		assert_int_equal(fixture.status.code, 422);
+		assert_non_null(strstr(fixture.status.message,
+				       "}\": strict decoding error: unknown field \"spec.odd\""));
+		if (i == 0)
+			strcpy(first, fixture.status.message);
+		assert_string_equal(fixture.status.message, first);
+		assert_int_equal(fixture.edited.field_errors.count, 1);
+	}
+	row.body = "{\"spec\":{\"other\":1}}";
+	assert_status(run(&fixture, &row), VD_INVALID);
+	assert_null(strstr(fixture.status.message, "spec.odd"));
+	assert_non_null(strstr(fixture.status.message, "unknown field \"spec.other\""));
+	end(&fixture);
+}
+
+/* Defaults that would make an object too large are 413. */
+static void defaults_make_an_object_too_large(void **state)
+{
+	struct vdi_out		schema_out = VDI_OUT_INIT, body = VDI_OUT_INIT;
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_edited	edited = { 0 };
+	struct vdi_http_status	status = { 0 };
+	struct vdi_resource	resource = {
+		    .group = "example.com", .version = "v1", .kind = "Tab", .plural = "tabs"
+	};
+	struct vdi_edit	   edit = { .resource = &resource };
+	struct vdi_schema *schema = NULL;
+	struct vdi_node	  *source;
+
+	vdi_out_raw(&schema_out,
+		    "{\"type\":\"object\",\"properties\":{\"l\":{\"type\":\"array\",\"items\":{\"type\":"
+		    "\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"default\":\"");
+	for (int i = 0; i < 5000; i++)
+		vdi_out_raw(&schema_out, "x");
+	vdi_out_raw(&schema_out, "\"}}}}}}");
+	vdi_out_raw(&body, HEAD "},\"l\":[{}");
+	for (int i = 0; i < 20000; i++)
+		vdi_out_raw(&body, ",{}");
+	vdi_out_raw(&body, "]}");
+	assert_status(vdi_tree_parse(&tree, vdi_out_slice(&schema_out), &source, NULL), VD_OK);
+	assert_status(vdi_schema_compile(&tree, source, "", &schema, &field_errors), VD_OK);
+	resource.schema = schema;
+	edit.body = vdi_out_slice(&body);
+	assert_status(vdi_edit_create(&edit, &edited, &status), VD_INVALID);
+	assert_int_equal(status.code, 413);
+	assert_string_equal(status.reason, "RequestEntityTooLarge");
+	assert_string_equal(status.message, "the object's defaults make it too large");
+	(void) vdi_schema_free(schema);
+	vdi_edited_fini(&edited);
+	vdi_field_errors_fini(&field_errors);
+	vdi_tree_fini(&tree);
+	vdi_out_fini(&schema_out);
+	vdi_out_fini(&body);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_refused_patch_is_refused_alike_again),
+		cmocka_unit_test(defaults_make_an_object_too_large),
 		cmocka_unit_test(h340_writes_are_held_to_the_schema),
 		cmocka_unit_test(defaults_alone_are_a_change),
 		cmocka_unit_test(unknown_members_are_told_once),

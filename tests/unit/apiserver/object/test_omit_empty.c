@@ -71,6 +71,12 @@ static void what_go_omits_goes(void **state)
 		  "{\"spec\":{\"template\":{\"metadata\":{\"labels\":{\"a\":\"\"}},\"spec\":{\"containers\":["
 		  "{\"name\":\"\",\"resources\":{},\"args\":[\"\",null],\"ports\":[{\"containerPort\":0}]}]}}"
 		  "}}" },
+		/* a handler of a probe is a member of the probe */
+		{ &deployments,
+		  "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"a\",\"resources\":{},"
+		  "\"livenessProbe\":{\"tcpSocket\":{\"port\":0,\"host\":\"\"},\"periodSeconds\":0}}]}}}}",
+		  "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"a\",\"resources\":{},"
+		  "\"livenessProbe\":{\"tcpSocket\":{\"port\":0}}}]}}}}" },
 		/* What the kind does not have, and what is not of its type, stays. */
 		{ &maps, "{\"x\":null,\"metadata\":{\"x\":0,\"name\":5},\"data\":\"\"}",
 		  "{\"x\":null,\"metadata\":{\"x\":0,\"name\":5},\"data\":\"\"}" },
@@ -142,6 +148,9 @@ static void what_says_nothing_is_the_same_as_nothing(void **state)
 		{ &deployments, "{\"spec\":[1]}", "{\"spec\":[2]}", false, false },
 		{ &deployments, "{\"spec\":[1]}", "{\"spec\":[1]}", true, true },
 		{ &deployments, "{\"spec\":[]}", "{\"spec\":{\"paused\":true}}", false, false },
+		{ &deployments, "{\"spec\":[]}", "{\"spec\":{}}", false, false },
+		{ &deployments, "{\"spec\":{}}", "{\"spec\":[]}", false, false },
+		{ &deployments, "{\"spec\":{\"paused\":true}}", "{\"spec\":[]}", false, false },
 		{ &deployments, "{\"spec\":5}", "{\"spec\":{}}", false, false },
 		{ &deployments, "{\"spec\":{}}", "{\"spec\":5}", false, false },
 		{ &deployments, "{\"spec\":{\"paused\":true}}",

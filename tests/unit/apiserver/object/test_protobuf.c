@@ -232,9 +232,90 @@ static void a_body_becomes_the_json_that_it_means(void **state)
 	vdi_buffer_fini(&body);
 }
 
+/* The lengths around an object have one byte or two, as it is long. */
+static void lengths_of_events_grow_with_the_object(void **state)
+{
+	struct vdi_negotiated object = { .form = VDI_FORM_OBJECT };
+	struct vdi_protobuf   protobuf;
+
+	vdi_protobuf_init(&protobuf, &pods, false, &object);
+	for (int name = 1; name < 400; name++) {
+		struct vdi_buffer out, raw, inner, expected;
+		char		  json[500];
+
+		vdi_buffer_init(&out, 4096);
+		vdi_buffer_init(&raw, 4096);
+		vdi_buffer_init(&inner, 4096);
+		vdi_buffer_init(&expected, 4096);
+		(void) snprintf(json, sizeof json, "{\"metadata\":{\"name\":\"%0*d\"}}", name, 7);
+		vdi_buffer_append(&out, vd_bytes_of("before"));
+		assert_status(vdi_protobuf_event(&out, &protobuf, "ADDED", vd_bytes_of(json), 42, NULL),
+			      VD_OK);
+		assert_status(vdi_protobuf_write_enveloped(&raw, &protobuf, vd_bytes_of(json), 42, NULL),
+			      VD_OK);
+		vdi_k8s_proto_bytes(&inner, 1, vdi_buffer_bytes(&raw));
+		vdi_buffer_append(&expected, vd_bytes_of("before"));
+		vdi_buffer_append(&expected, (struct vd_bytes) { "\0\0", 2 });
+		vdi_buffer_append(&expected, (struct vd_bytes) { "\0\0", 2 });
+		vdi_k8s_proto_bytes(&expected, 1, vd_bytes_of("ADDED"));
+		vdi_k8s_proto_bytes(&expected, 2, vdi_buffer_bytes(&inner));
+		expected.data[8] = (char) ((expected.size - 10) >> 8);
+		expected.data[9] = (char) ((expected.size - 10) & 255);
+		assert_bytes(&out, expected.data, expected.size);
+		vdi_buffer_fini(&out);
+		vdi_buffer_fini(&raw);
+		vdi_buffer_fini(&inner);
+		vdi_buffer_fini(&expected);
+	}
+}
+
+/* A revision replaces the object's own; without one, the object keeps its own. */
+static void a_revision_of_zero_changes_nothing(void **state)
+{
+	static const struct {
+		const char *revision;
+		vd_rev	    given;
+		const char *expected;
+	} rows[] = { { "7", 0, "7" }, { "7", 1, "1" }, { "7", 42, "42" }, { "", 0, "" } };
+	struct vdi_negotiated object = { .form = VDI_FORM_OBJECT };
+	struct vdi_protobuf   protobuf;
+
+	vdi_protobuf_init(&protobuf, &pods, false, &object);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_buffer out, expected;
+		char		  json[100];
+
+		vdi_buffer_init(&out, 4096);
+		vdi_buffer_init(&expected, 4096);
+		(void) snprintf(json, sizeof json, "{\"metadata\":{\"resourceVersion\":\"%s\"}}",
+				rows[i].revision);
+		assert_status(vdi_protobuf_write(&out, &protobuf, vd_bytes_of(json), rows[i].given, NULL),
+			      VD_OK);
+		(void) snprintf(json, sizeof json, "{\"metadata\":{\"resourceVersion\":\"%s\"}}",
+				rows[i].expected);
+		assert_status(vdi_protobuf_write(&expected, &protobuf, vd_bytes_of(json), 0, NULL), VD_OK);
+		assert_bytes(&out, expected.data, expected.size);
+		if (*rows[i].expected)
+			assert_non_null(
+				memmem(out.data, out.size, rows[i].expected, strlen(rows[i].expected)));
+		vdi_buffer_fini(&out);
+		vdi_buffer_fini(&expected);
+	}
+}
+
+static void kinds_with_a_table_are_known(void **state)
+{
+	assert_true(vdi_protobuf_knows(&pods));
+	assert_true(vdi_protobuf_knows(&deployments));
+	assert_false(vdi_protobuf_knows(&widgets));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kinds_with_a_table_are_known),
+		cmocka_unit_test(lengths_of_events_grow_with_the_object),
+		cmocka_unit_test(a_revision_of_zero_changes_nothing),
 		cmocka_unit_test(a_body_becomes_the_json_that_it_means),
 		cmocka_unit_test(h306_the_message_of_each_form),
 		cmocka_unit_test(r634_r698_h330_an_event_on_the_wire),

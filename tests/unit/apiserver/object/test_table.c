@@ -353,9 +353,58 @@ static void h301_endpoints_are_counted(void **state)
 		  "\"e\",\"" CELL "," CELL "," CELL " + 1 more...\",\"\\u003cunknown\\u003e\"");
 }
 
+/* Kubernetes' short durations (k8s.io/apimachinery pkg/util/duration), on both sides of each border. */
+static void durations_at_their_borders(void **state)
+{
+	enum { MINUTE = 60, HOUR = 3600, DAY = 86400 };
+	static const struct {
+		int64_t	    seconds;
+		const char *text;
+	} rows[] = {
+		{ -2, "<invalid>" },
+		{ -1, "0s" },
+		{ 0, "0s" },
+		{ 119, "119s" },
+		{ 120, "2m" },
+		{ 121, "2m1s" },
+		{ 10 * MINUTE - 1, "9m59s" },
+		{ 10 * MINUTE, "10m" },
+		{ 10 * MINUTE + 1, "10m" },
+		{ 3 * HOUR - 1, "179m" },
+		{ 3 * HOUR, "3h" },
+		{ 3 * HOUR + MINUTE, "3h1m" },
+		{ 8 * HOUR - 1, "7h59m" },
+		{ 8 * HOUR, "8h" },
+		{ 8 * HOUR + MINUTE, "8h" },
+		{ 48 * HOUR - 1, "47h" },
+		{ 48 * HOUR, "2d" },
+		{ 49 * HOUR, "2d1h" },
+		{ 8 * DAY - 1, "7d23h" },
+		{ 8 * DAY, "8d" },
+		{ 8 * DAY + HOUR, "8d" },
+		{ 730 * DAY - 1, "729d" },
+		{ 730 * DAY, "2y" },
+		{ 731 * DAY, "2y1d" },
+		{ (int64_t) 2920 * DAY - 1, "7y364d" },
+		{ (int64_t) 2920 * DAY, "8y" },
+		{ (int64_t) 2921 * DAY, "8y" },
+		{ (int64_t) 3650 * DAY, "10y" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_out out = VDI_OUT_INIT;
+
+		vdi_human_duration(&out, rows[i].seconds);
+		if (!vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(rows[i].text)))
+			fail_msg("%s: %.*s", rows[i].text, (int) out.size, out.data);
+		vdi_out_fini(&out);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(durations_at_their_borders),
 		cmocka_unit_test(h301_pods),
 		cmocka_unit_test(h301_other_kinds),
 		cmocka_unit_test(cells_survive_objects_of_the_wrong_shape),

@@ -267,6 +267,7 @@ static void nodes_have_a_status_roles_and_addresses(void **state)
 			 "a\":\"\",\"node-role.kubernetes.io/b\":\"\""),
 		  "\"a,b\"" },
 		{ LABELS("\"node-role.kubernetes.io/a\":\"\""), "\"a\"" },
+		{ LABELS("\"node-role.kubernetes.io/a\":\"\",\"node-role.kubernetes.io/\":\"\""), "\"a\"" },
 		{ LABELS("\"node-role.kubernetes.io/a\":\"\",\"x\":\"y\",\"kubernetes.io/role\":\"b\""),
 		  "\"a,b\"" },
 		{ LABELS("\"kubernetes.io/role\":\"\""), NONE },

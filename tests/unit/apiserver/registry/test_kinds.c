@@ -140,14 +140,14 @@ static void stand(void *arg)
 	vdi_wait_wait(&gate->opened);
 }
 
-/* One thread of the runner is in it from now on. */
-static void shut(struct gate *gate, const struct vd_env *env, const struct vd_runner *runner)
+/* One thread of the executor is in it from now on. */
+static void shut(struct gate *gate, const struct vd_env *env, const struct vd_executor *executor)
 {
 	struct vd_actor_options options = { .name = "gate", .run = stand, .arg = gate };
 
 	vdi_wait_init(&gate->entered, env);
 	vdi_wait_init(&gate->opened, env);
-	assert_status(vd_runner_actor_new(runner, &options, &gate->actor), VD_OK);
+	assert_status(vd_executor_actor_new(executor, &options, &gate->actor), VD_OK);
 	vd_actor_wake(gate->actor);
 	vdi_wait_wait(&gate->entered);
 }
@@ -268,9 +268,9 @@ static void a_server_is_ready_when_all_loops_serve_all_kinds(void **state)
 	(void) close(fd);
 	few.threads = 1;
 	assert_status(vd_env_new_threads(&few, &env), VD_OK);
-	shut(&pool, env, vdi_env_runner(env)); /* so that nothing is served before the loop is held */
+	shut(&pool, env, vdi_env_executor(env)); /* so that nothing is served before the loop is held */
 	server = new_server(env, fixture->store);
-	shut(&loop, env, vdi_loop_runner(server->loops[1].loop));
+	shut(&loop, env, vdi_loop_executor(server->loops[1].loop));
 	open_gate(&pool, env);
 	AWAIT(has_heard_all(server));
 	assert_status(decision_on(server, "widgets.example.com", 1), VD_OK);

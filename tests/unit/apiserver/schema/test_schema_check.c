@@ -4,7 +4,8 @@
 
 #include "schema.h"
 
-static vd_status compile(const char *text, struct vdi_faults *faults, struct vdi_schema **ret_schema)
+static vd_status compile(const char *text, struct vdi_field_errors *field_errors,
+			 struct vdi_schema **ret_schema)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
 	struct vdi_node *source;
@@ -12,7 +13,7 @@ static vd_status compile(const char *text, struct vdi_faults *faults, struct vdi
 	vd_status	 status = vdi_tree_parse(&tree, vd_bytes_of(text), &source, &error);
 
 	if (status == VD_OK)
-		status = vdi_schema_compile(&tree, source, "", ret_schema, faults);
+		status = vdi_schema_compile(&tree, source, "", ret_schema, field_errors);
 	vdi_tree_fini(&tree);
 	return status;
 }
@@ -20,7 +21,7 @@ static vd_status compile(const char *text, struct vdi_faults *faults, struct vdi
 static void what_is_refused_and_how(void **state)
 {
 	static const struct {
-		const char *schema, *faults;
+		const char *schema, *field_errors;
 	} rows[] = {
 		{ "{}", "type: Required value: must not be empty at the root" },
 		{ "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}",
@@ -31,6 +32,41 @@ static void what_is_refused_and_how(void **state)
 		  "}}}}",
 		  "properties[a].additionalProperties.type: Required value: must not be empty for specified "
 		  "object fields" },
+		/* The pair of integer and string is taken in its two places only. */
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"x-kubernetes-int-or-string\":true,\"anyOf\":"
+		  "[{"
+		  "\"type\":\"integer\"},{\"type\":\"string\"}],\"allOf\":[{\"anyOf\":[{\"type\":\"integer\"}"
+		  ",{"
+		  "\"type\":\"string\"}]}],\"not\":{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}]}"
+		  "}}}",
+		  "[properties[a].not.anyOf[0].type: Forbidden: must be empty to be structural, "
+		  "properties[a].not.anyOf[1].type: Forbidden: must be empty to be structural]" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"x-kubernetes-int-or-string\":true,\"allOf\":"
+		  "[{},{"
+		  "\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}]}]}}}",
+		  "[properties[a].allOf[1].anyOf[0].type: Forbidden: must be empty to be structural, "
+		  "properties[a].allOf[1].anyOf[1].type: Forbidden: must be empty to be structural]" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"x-kubernetes-int-or-string\":true,\"oneOf\":"
+		  "[{"
+		  "\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}]}]}}}",
+		  "[properties[a].oneOf[0].anyOf[0].type: Forbidden: must be empty to be structural, "
+		  "properties[a].oneOf[0].anyOf[1].type: Forbidden: must be empty to be structural]" },
+		{ "{\"type\":\"object\",\"properties\":{\"apiVersion\":{\"type\":\"integer\"},\"kind\":{"
+		  "\"type\":\"boolean\"}}}",
+		  "[properties[apiVersion].type: Invalid value: \"integer\": must be string, "
+		  "properties[kind].type: Invalid value: \"boolean\": must be string]" },
+		/* Items of a set are atomic. */
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":"
+		  "\"set\",\"items\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"set\",\"items\":{"
+		  "\"type\":"
+		  "\"string\"}}}}}",
+		  "properties[a].items.x-kubernetes-list-type: Invalid value: \"set\": must be atomic as "
+		  "item of "
+		  "a list with x-kubernetes-list-type=set" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":"
+		  "\"map\",\"x-kubernetes-list-map-keys\":[],\"items\":{\"type\":\"object\"}}}}",
+		  "properties[a].x-kubernetes-list-map-keys: Required value: must not be empty if "
+		  "x-kubernetes-list-type is map" },
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{}}}",
 		  "properties[a].type: Required value: must not be empty for specified object fields" },
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\"}}}",
@@ -209,32 +245,33 @@ static void what_is_refused_and_how(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_faults  faults = { 0 };
-		struct vdi_schema *schema = NULL;
-		vd_status	   status = compile(rows[i].schema, &faults, &schema);
-		struct vd_bytes	   message = vdi_faults_message(&faults);
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_schema      *schema = NULL;
+		vd_status		status = compile(rows[i].schema, &field_errors, &schema);
+		struct vd_bytes		message = vdi_field_errors_message(&field_errors);
 
-		if (rows[i].faults == NULL) {
+		if (rows[i].field_errors == NULL) {
 			if (status != VD_OK)
 				fail_msg("%s: %.*s", rows[i].schema, (int) message.size,
 					 (const char *) message.data);
 		} else {
-			if (status != VD_INVALID || !vd_bytes_equal(message, vd_bytes_of(rows[i].faults)))
+			if (status != VD_INVALID ||
+			    !vd_bytes_equal(message, vd_bytes_of(rows[i].field_errors)))
 				fail_msg("%s:\nis  %.*s\nnot %s", rows[i].schema, (int) message.size,
-					 (const char *) message.data, rows[i].faults);
+					 (const char *) message.data, rows[i].field_errors);
 			assert_null(schema);
 		}
 		(void) vdi_schema_free(schema);
-		vdi_faults_fini(&faults);
+		vdi_field_errors_fini(&field_errors);
 	}
 }
 
 static void the_place_comes_first(void **state)
 {
-	struct vdi_faults  faults = { 0 };
-	struct vdi_tree	   tree = VDI_TREE_INIT;
-	struct vdi_schema *schema;
-	struct vdi_node	  *source;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_schema      *schema;
+	struct vdi_node	       *source;
 
 	(void) state;
 	assert_status(vdi_tree_parse(&tree,
@@ -243,66 +280,66 @@ static void the_place_comes_first(void **state)
 				     &source, NULL),
 		      VD_OK);
 	assert_status(vdi_schema_compile(&tree, source, "spec.versions[0].schema.openAPIV3Schema", &schema,
-					 &faults),
+					 &field_errors),
 		      VD_INVALID);
 	assert_true(
-		vd_bytes_equal(vdi_faults_message(&faults),
+		vd_bytes_equal(vdi_field_errors_message(&field_errors),
 			       vd_bytes_of("spec.versions[0].schema.openAPIV3Schema.properties[a].default: "
 					   "Invalid value: \"integer\":  in body must be of type string: "
 					   "\"integer\"")));
-	vdi_faults_fini(&faults);
+	vdi_field_errors_fini(&field_errors);
 	vdi_tree_fini(&tree);
 }
 
 static void rules_are_counted(void **state)
 {
-	struct vdi_faults  faults = { 0 };
-	struct vdi_schema *schema;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_schema      *schema;
 
 	(void) state;
 	assert_status(
 		compile("{\"type\":\"object\",\"x-kubernetes-validations\":[{\"rule\":\"true\"}],"
 			"\"properties\":{\"a\":{\"type\":\"string\","
 			"\"x-kubernetes-validations\":[{\"rule\":\"self != 'x'\"},{\"rule\":\"true\"}]}}}",
-			&faults, &schema),
+			&field_errors, &schema),
 		VD_OK);
 	assert_int_equal(vdi_schema_rule_count(schema), 3);
 	(void) vdi_schema_free(schema);
-	vdi_faults_fini(&faults);
+	vdi_field_errors_fini(&field_errors);
 }
 
 /* As many subschemas as there may be, and one more. */
 static void subschemas_are_bounded(void **state)
 {
 	for (int more = 0; more < 2; more++) {
-		struct vdi_out	   text = VDI_OUT_INIT;
-		struct vdi_faults  faults = { 0 };
-		struct vdi_schema *schema = NULL;
+		struct vdi_out		text = VDI_OUT_INIT;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_schema      *schema = NULL;
 
 		(void) state;
 		vdi_out_raw(&text, "{\"type\":\"object\",\"properties\":{");
 		for (int i = 0; i < VDI_SCHEMA_NODES_MAX - 1 + more; i++)
 			vdi_out_printf(&text, "%s\"p%d\":{\"type\":\"string\"}", i ? "," : "", i);
 		vdi_out_printf(&text, "}}%c", 0);
-		assert_status(compile(text.data, &faults, &schema), more ? VD_INVALID : VD_OK);
+		assert_status(compile(text.data, &field_errors, &schema), more ? VD_INVALID : VD_OK);
 		if (more)
 			assert_true(vd_bytes_equal(
-				vdi_faults_message(&faults),
+				vdi_field_errors_message(&field_errors),
 				vd_bytes_of(": Forbidden: must not have more than 100000 subschemas")));
 		(void) vdi_schema_free(schema);
-		vdi_faults_fini(&faults);
+		vdi_field_errors_fini(&field_errors);
 		vdi_out_fini(&text);
 	}
 }
 
 static void refused_because(const struct vdi_out *text, const char *message)
 {
-	struct vdi_faults  faults = { 0 };
-	struct vdi_schema *schema = NULL;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_schema      *schema = NULL;
 
-	assert_status(compile(text->data, &faults, &schema), VD_INVALID);
-	assert_true(vd_bytes_equal(vdi_faults_message(&faults), vd_bytes_of(message)));
-	vdi_faults_fini(&faults);
+	assert_status(compile(text->data, &field_errors, &schema), VD_INVALID);
+	assert_true(vd_bytes_equal(vdi_field_errors_message(&field_errors), vd_bytes_of(message)));
+	vdi_field_errors_fini(&field_errors);
 }
 
 /* What a few bytes of schema could blow up. */
@@ -337,15 +374,15 @@ static void patterns_keys_and_defaults_are_bounded(void **state)
 		vdi_out_printf(&text, "%s\"k%d\"", i ? "," : "", i);
 	vdi_out_printf(&text, "]}}}%c", 0);
 	{
-		struct vdi_faults  faults = { 0 };
-		struct vdi_schema *schema = NULL;
-		struct vd_bytes	   message;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_schema      *schema = NULL;
+		struct vd_bytes		message;
 
 		/* As many as there may be: refused because of their names alone. */
-		assert_status(compile(text.data, &faults, &schema), VD_INVALID);
-		message = vdi_faults_message(&faults);
+		assert_status(compile(text.data, &field_errors, &schema), VD_INVALID);
+		message = vdi_field_errors_message(&field_errors);
 		assert_null(memmem(message.data, message.size, "must not have more than", 23));
-		vdi_faults_fini(&faults);
+		vdi_field_errors_fini(&field_errors);
 	}
 
 	/* defaults are judged out of one purse */
@@ -373,18 +410,18 @@ static void every_failed_allocation_is_reported(void **state)
 
 	(void) state;
 	for (uint64_t nth = 1;; nth++) {
-		struct vdi_faults  faults = { 0 };
-		struct vdi_schema *schema = NULL;
-		vd_status	   status;
-		bool		   failed;
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_schema      *schema = NULL;
+		vd_status		status;
+		bool			failed;
 
 		vdi_alloc_fail_nth(nth, 1);
-		status = compile(text, &faults, &schema);
+		status = compile(text, &field_errors, &schema);
 		failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		assert_status(status, failed ? VD_NOMEM : VD_OK);
 		(void) vdi_schema_free(schema);
-		vdi_faults_fini(&faults);
+		vdi_field_errors_fini(&field_errors);
 		assert_int_equal(vdi_alloc_live(), live);
 		if (!failed)
 			break;
@@ -393,18 +430,18 @@ static void every_failed_allocation_is_reported(void **state)
 
 static void h203_explain_finds_the_schema(void **state)
 {
-	struct vdi_faults  faults = { 0 };
-	struct vdi_schema *schema;
-	struct vdi_tree	   tree = VDI_TREE_INIT;
-	struct vdi_node	  *root;
-	struct vdi_out	   out = VDI_OUT_INIT;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_schema      *schema;
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_node	       *root;
+	struct vdi_out		out = VDI_OUT_INIT;
 
 	(void) state;
 	assert_status(compile("{\"type\":\"object\",\"description\":\"A "
 			      "tab.\",\"properties\":{\"spec\":{\"type\":\"object\",\"description\":\"What "
 			      "is wanted.\"},"
 			      "\"metadata\":{\"type\":\"object\"}}}",
-			      &faults, &schema),
+			      &field_errors, &schema),
 		      VD_OK);
 	vdi_schema_write_open_api(&out, schema, "example.com", "v1", "Tab");
 	assert_status(vdi_tree_parse(&tree, vdi_out_slice(&out), &root, NULL), VD_OK);
@@ -422,20 +459,20 @@ static void h203_explain_finds_the_schema(void **state)
 	vdi_tree_fini(&tree);
 	vdi_out_fini(&out);
 	(void) vdi_schema_free(schema);
-	vdi_faults_fini(&faults);
+	vdi_field_errors_fini(&field_errors);
 }
 
 static void an_open_api_without_memory_is_told(void **state)
 {
-	struct vdi_faults  faults = { 0 };
-	struct vdi_schema *schema;
-	struct vdi_out	   whole = VDI_OUT_INIT;
-	bool		   failed = true;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_schema      *schema;
+	struct vdi_out		whole = VDI_OUT_INIT;
+	bool			failed = true;
 
 	assert_status(
 		compile("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"description\":"
 			"\"A\"},\"b\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}}}",
-			&faults, &schema),
+			&field_errors, &schema),
 		VD_OK);
 	vdi_schema_write_open_api(&whole, schema, "example.com", "v1", "Tab");
 	for (uint64_t nth = 1; failed; nth++) {
@@ -451,7 +488,7 @@ static void an_open_api_without_memory_is_told(void **state)
 	}
 	vdi_out_fini(&whole);
 	(void) vdi_schema_free(schema);
-	vdi_faults_fini(&faults);
+	vdi_field_errors_fini(&field_errors);
 }
 
 /* Each keyword with values of every kind: exactly those of its own are taken. */
@@ -479,11 +516,11 @@ static void each_keyword_has_a_shape(void **state)
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
 		for (size_t k = 0; k < VDI_ARRAY_SIZE(values); k++) {
-			struct vdi_faults  faults = { 0 };
-			struct vdi_schema *schema = NULL;
-			struct vd_bytes	   message = VD_BYTES_NONE;
-			char		   text[200], wanted[100];
-			bool		   is_refused;
+			struct vdi_field_errors field_errors = { 0 };
+			struct vdi_schema      *schema = NULL;
+			struct vd_bytes		message = VD_BYTES_NONE;
+			char			text[200], wanted[100];
+			bool			is_refused;
 
 			(void) snprintf(text, sizeof text,
 					"{\"type\":\"object\",\"properties\":{\"f\":{\"type\":\"object\",\"%"
@@ -491,23 +528,174 @@ static void each_keyword_has_a_shape(void **state)
 					rows[i].keyword, values[k]);
 			(void) snprintf(wanted, sizeof wanted,
 					"properties[f].%s: Invalid value: ", rows[i].keyword);
-			if (compile(text, &faults, &schema) == VD_OK)
+			if (compile(text, &field_errors, &schema) == VD_OK)
 				vdi_schema_free(schema);
 			else
-				message = vdi_faults_message(&faults);
+				message = vdi_field_errors_message(&field_errors);
 			is_refused = message.size &&
 				     memmem(message.data, message.size, wanted, strlen(wanted)) &&
 				     memmem(message.data, message.size, rows[i].words, strlen(rows[i].words));
 			if (is_refused == (rows[i].taken[k] == 'y'))
 				fail_msg("%s: %.*s", text, (int) message.size,
 					 message.size ? (const char *) message.data : "");
-			vdi_faults_fini(&faults);
+			vdi_field_errors_fini(&field_errors);
 		}
+}
+
+/* What a junctor of the root says about a member needs that member in the structural part. */
+#define KEYED_BY_K "\"properties\":{\"k\":{\"type\":\"string\"}}"
+static void members_of_junctors_have_counterparts(void **state)
+{
+	static const char text[] =
+		"{\"type\":\"object\",\"properties\":{"
+		"\"x\":{\"type\":\"object\"," KEYED_BY_K "},"
+		"\"l\":{\"type\":\"array\",\"items\":{\"type\":\"object\"," KEYED_BY_K "}}},"
+		"\"anyOf\":["
+		"{\"properties\":{\"x\":{\"properties\":{\"k\":{\"minLength\":1},"
+		"\"y\":{\"properties\":{\"deep\":{}}}}},\"z\":{}}},"
+		"{\"properties\":{\"l\":{\"items\":{\"properties\":{\"q\":{},\"k\":{}}}},"
+		"\"w\":{\"items\":{}}}}],"
+		"\"not\":{\"properties\":{\"v\":{}}}}";
+	static const char *const expected[] = {
+		"p.properties[l].items.properties[q]: Required value: because it is defined in "
+		"p.anyOf[1].properties[l].items.properties[q]",
+		"p.properties[v]: Required value: because it is defined in p.not.properties[v]",
+		"p.properties[w]: Required value: because it is defined in p.anyOf[1].properties[w]",
+		"p.properties[x].properties[y]: Required value: because it is defined in "
+		"p.anyOf[0].properties[x].properties[y]",
+		"p.properties[z]: Required value: because it is defined in p.anyOf[0].properties[z]",
+	};
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_schema      *schema;
+	struct vdi_node	       *source;
+
+	assert_status(vdi_tree_parse(&tree, vd_bytes_of(text), &source, NULL), VD_OK);
+	assert_status(vdi_schema_compile(&tree, source, "p", &schema, &field_errors), VD_INVALID);
+	for (size_t i = 0; i < field_errors.kept; i++) {
+		struct vd_bytes field = vdi_field_errors_field(&field_errors, i),
+				message = vdi_field_errors_text(&field_errors, i);
+		char got[300];
+
+		(void) snprintf(got, sizeof got, "%.*s: %.*s", (int) field.size, (const char *) field.data,
+				(int) message.size, (const char *) message.data);
+		assert_string_equal(got, i < VDI_ARRAY_SIZE(expected) ? expected[i] : "no more");
+	}
+	assert_int_equal(field_errors.count, VDI_ARRAY_SIZE(expected));
+	vdi_field_errors_fini(&field_errors);
+	vdi_tree_fini(&tree);
+}
+
+/* The published schema describes apiVersion, kind and each member of metadata. */
+static void the_published_schema_describes_metadata(void **state)
+{
+	static const char *const members[][2] = {
+		{ "annotations", "object" },
+		{ "creationTimestamp", "string" },
+		{ "deletionGracePeriodSeconds", "integer" },
+		{ "deletionTimestamp", "string" },
+		{ "finalizers", "array" },
+		{ "generateName", "string" },
+		{ "generation", "integer" },
+		{ "labels", "object" },
+		{ "name", "string" },
+		{ "namespace", "string" },
+		{ "ownerReferences", "array" },
+		{ "resourceVersion", "string" },
+		{ "uid", "string" },
+	};
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_schema      *schema;
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_node	       *root, *node;
+	struct vdi_out		out = VDI_OUT_INIT;
+
+	assert_status(compile("{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\"}}}",
+			      &field_errors, &schema),
+		      VD_OK);
+	vdi_schema_write_open_api(&out, schema, "example.com", "v1", "Tab");
+	assert_status(vdi_tree_parse(&tree, vdi_out_slice(&out), &root, NULL), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(members); i++) {
+		char path[80];
+
+		(void) snprintf(path, sizeof path, "properties.metadata.properties.%s", members[i][0]);
+		node = vdi_tree_find(&tree, root, path);
+		assert_non_null(node);
+		assert_true(vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, node, "type")),
+					   vd_bytes_of(members[i][1])));
+		assert_true(vdi_tree_string_of(vdi_tree_find(&tree, node, "description")).size > 20);
+	}
+	node = vdi_tree_find(&tree, root, "properties.metadata.properties");
+	assert_int_equal(node->count, VDI_ARRAY_SIZE(members));
+	vdi_tree_fini(&tree);
+	vdi_out_fini(&out);
+	(void) vdi_schema_free(schema);
+	vdi_field_errors_fini(&field_errors);
+}
+
+static void these_schemas_are_fine(void **state)
+{
+	static const char *const rows[] = {
+		"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":"
+		"\"set\","
+		"\"items\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"atomic\",\"items\":{\"type\":"
+		"\"string\"}}}}}",
+		"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":"
+		"\"set\","
+		"\"items\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}}",
+		/* a default is not held to the type of its list */
+		"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":"
+		"\"set\","
+		"\"items\":{\"type\":\"string\"},\"default\":[\"x\",\"x\"]}}}",
+		("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"properties\":{},"
+		 "\"additionalProperties\":{\"type\":\"string\"}}}}"),
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_schema      *schema = NULL;
+
+		if (compile(rows[i], &field_errors, &schema) != VD_OK)
+			fail_msg("%s: %.*s", rows[i], (int) vdi_field_errors_message(&field_errors).size,
+				 (const char *) vdi_field_errors_message(&field_errors).data);
+		(void) vdi_schema_free(schema);
+		vdi_field_errors_fini(&field_errors);
+	}
+}
+
+/* A schema that is refused because of a default: without memory that is VD_NOMEM, never VD_OK. */
+static void every_failed_allocation_of_a_bad_default_is_reported(void **state)
+{
+	static const char text[] =
+		"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"default\":1},\"b\":{"
+		"\"type\":"
+		"\"object\",\"properties\":{\"c\":{\"type\":\"integer\"}},\"default\":{\"d\":1}}}}";
+	bool failed = true;
+
+	for (uint64_t nth = 1; failed; nth++) {
+		int64_t			live = vdi_alloc_live();
+		struct vdi_field_errors field_errors = { 0 };
+		struct vdi_schema      *schema = NULL;
+		vd_status		status;
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = compile(text, &field_errors, &schema);
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_status(status, failed ? VD_NOMEM : VD_INVALID);
+		assert_null(schema);
+		vdi_field_errors_fini(&field_errors);
+		assert_int_equal(vdi_alloc_live(), live);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(these_schemas_are_fine),
+		cmocka_unit_test(every_failed_allocation_of_a_bad_default_is_reported),
+		cmocka_unit_test(members_of_junctors_have_counterparts),
+		cmocka_unit_test(the_published_schema_describes_metadata),
 		cmocka_unit_test(what_is_refused_and_how),
 		cmocka_unit_test(the_place_comes_first),
 		cmocka_unit_test(rules_are_counted),

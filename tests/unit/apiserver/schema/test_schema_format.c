@@ -239,12 +239,45 @@ static void which_are_known(void **state)
 	assert_true(vdi_schema_format_holds(vd_bytes_of("nobody"), vd_bytes_of("x")));
 }
 
+/* The empty text, whatever bytes are behind it. */
+static void the_empty_text(void **state)
+{
+	static const char *const       formats[] = { "bsonobjectid",
+						     "cidr",
+						     "creditcard",
+						     "date",
+						     "date-time",
+						     "duration",
+						     "email",
+						     "hexcolor",
+						     "hostname",
+						     "ipv4",
+						     "ipv6",
+						     "isbn",
+						     "isbn10",
+						     "isbn13",
+						     "mac",
+						     "rgbcolor",
+						     "ssn",
+						     "uri",
+						     "uuid",
+						     "uuid3",
+						     "uuid4",
+						     "uuid5",
+						     "k8s-short-name",
+						     "k8s-long-name",
+						     "datetime" };
+	static const struct format_row none[] = { { "", false } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(formats); i++)
+		check(formats[i], none, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(times),
-		cmocka_unit_test(addresses),
-		cmocka_unit_test(numbers_and_the_like),
+		cmocka_unit_test(the_empty_text),  cmocka_unit_test(times),
+		cmocka_unit_test(addresses),	   cmocka_unit_test(numbers_and_the_like),
 		cmocka_unit_test(which_are_known),
 	};
 

@@ -8,13 +8,13 @@
 struct row {
 	const char *schema;
 	const char *object;
-	const char *old;    /* or NULL */
-	const char *result; /* after defaulting and pruning; NULL: as it was */
-	const char *faults; /* `field: message` joined; NULL: none */
+	const char *old;	  /* or NULL */
+	const char *result;	  /* after defaulting and pruning; NULL: as it was */
+	const char *field_errors; /* `field: message` joined; NULL: none */
 };
 
 struct outcome {
-	struct vdi_out result, unknown, faults;
+	struct vdi_out result, unknown, field_errors;
 	vd_status      status;
 };
 
@@ -27,8 +27,9 @@ static void note_unknown(void *arg, struct vd_bytes path)
 	vdi_out_bytes(out, path);
 }
 
-static vd_status judge(struct vdi_tree *tree, const struct row *row, struct vdi_faults *faults,
-		       struct vdi_out *result, struct vdi_out *unknown)
+static vd_status validator(struct vdi_tree *tree, const struct row *row,
+			   struct vdi_field_errors *field_errors, struct vdi_out *result,
+			   struct vdi_out *unknown)
 {
 	struct vdi_schema *schema = NULL;
 	struct vdi_node	  *source, *object, *old = NULL;
@@ -39,17 +40,17 @@ static vd_status judge(struct vdi_tree *tree, const struct row *row, struct vdi_
 	VDI_TRY(vdi_tree_parse(tree, vd_bytes_of(row->object), &object, &error));
 	if (row->old)
 		VDI_TRY(vdi_tree_parse(tree, vd_bytes_of(row->old), &old, &error));
-	status = vdi_schema_compile(tree, source, "", &schema, faults);
+	status = vdi_schema_compile(tree, source, "", &schema, field_errors);
 	if (status == VD_INVALID)
-		fail_msg("%s: %.*s", row->schema, (int) vdi_faults_message(faults).size,
-			 (const char *) vdi_faults_message(faults).data);
+		fail_msg("%s: %.*s", row->schema, (int) vdi_field_errors_message(field_errors).size,
+			 (const char *) vdi_field_errors_message(field_errors).data);
 	if (status == VD_OK)
 		status = vdi_schema_default(schema, tree, object);
 	if (status == VD_OK)
 		status = vdi_schema_prune(schema, tree, object, note_unknown, unknown);
 	if (status == VD_OK) {
 		vdi_tree_write(result, object);
-		status = vdi_schema_validate(schema, tree, object, old, VDI_SCHEMA_WHOLE, faults);
+		status = vdi_schema_validate(schema, tree, object, old, VDI_SCHEMA_WHOLE, field_errors);
 	}
 	(void) vdi_schema_free(schema);
 	return result->failed || unknown->failed ? VD_NOMEM : status;
@@ -57,15 +58,15 @@ static vd_status judge(struct vdi_tree *tree, const struct row *row, struct vdi_
 
 static void outcome_of(const struct row *row, struct outcome *outcome)
 {
-	struct vdi_tree	  tree = VDI_TREE_INIT;
-	struct vdi_faults faults = { 0 };
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_field_errors field_errors = { 0 };
 
 	*outcome = (struct outcome) { .status = VD_OK };
-	outcome->status = judge(&tree, row, &faults, &outcome->result, &outcome->unknown);
+	outcome->status = validator(&tree, row, &field_errors, &outcome->result, &outcome->unknown);
 	if (outcome->status == VD_INVALID)
-		vdi_out_bytes(&outcome->faults, vdi_faults_message(&faults));
-	outcome->faults.failed |= faults.document.failed;
-	vdi_faults_fini(&faults);
+		vdi_out_bytes(&outcome->field_errors, vdi_field_errors_message(&field_errors));
+	outcome->field_errors.failed |= field_errors.document.failed;
+	vdi_field_errors_fini(&field_errors);
 	vdi_tree_fini(&tree);
 }
 
@@ -73,7 +74,7 @@ static void free_outcome(struct outcome *outcome)
 {
 	vdi_out_fini(&outcome->result);
 	vdi_out_fini(&outcome->unknown);
-	vdi_out_fini(&outcome->faults);
+	vdi_out_fini(&outcome->field_errors);
 }
 
 static void assert_text(const struct row *row, const struct vdi_out *got, const char *wanted)
@@ -89,8 +90,9 @@ static void check_rows(const struct row *rows, size_t count)
 		struct outcome outcome;
 
 		outcome_of(&rows[i], &outcome);
-		assert_text(&rows[i], &outcome.faults, rows[i].faults ? rows[i].faults : "");
-		assert_status(outcome.status, rows[i].faults ? VD_INVALID : VD_OK);
+		assert_text(&rows[i], &outcome.field_errors,
+			    rows[i].field_errors ? rows[i].field_errors : "");
+		assert_status(outcome.status, rows[i].field_errors ? VD_INVALID : VD_OK);
 		if (rows[i].result)
 			assert_text(&rows[i], &outcome.result, rows[i].result);
 		free_outcome(&outcome);
@@ -583,9 +585,9 @@ static void work_has_an_end(void **state)
 	row.object = object.data;
 	outcome_of(&row, &outcome);
 	assert_status(outcome.status, VD_INVALID);
-	vdi_out_printf(&outcome.faults, "%c", 0);
+	vdi_out_printf(&outcome.field_errors, "%c", 0);
 	assert_string_equal(
-		outcome.faults.data,
+		outcome.field_errors.data,
 		"<nil>: Forbidden: the object is too costly to validate: more than 20000000 steps");
 	free_outcome(&outcome);
 	vdi_out_fini(&schema);
@@ -645,18 +647,18 @@ static void defaults_cannot_grow_out_of_bounds(void **state)
 /* Members that are looked up by an index: none that is gone is found. */
 static void pruned_members_are_not_found(void **state)
 {
-	struct vdi_tree	   tree = VDI_TREE_INIT;
-	struct vdi_faults  faults = { 0 };
-	struct vdi_out	   text = VDI_OUT_INIT;
-	struct vdi_schema *schema;
-	struct vdi_node	  *source, *object;
+	struct vdi_tree		tree = VDI_TREE_INIT;
+	struct vdi_field_errors field_errors = { 0 };
+	struct vdi_out		text = VDI_OUT_INIT;
+	struct vdi_schema      *schema;
+	struct vdi_node	       *source, *object;
 
 	assert_status(vdi_tree_parse(&tree,
 				     vd_bytes_of(OBJECT(
 					     "\"n1\":{\"type\":\"integer\"},\"n3\":{\"type\":\"integer\"}")),
 				     &source, NULL),
 		      VD_OK);
-	assert_status(vdi_schema_compile(&tree, source, "", &schema, &faults), VD_OK);
+	assert_status(vdi_schema_compile(&tree, source, "", &schema, &field_errors), VD_OK);
 	for (int i = 0; i < 100; i++)
 		vdi_out_printf(&text, "%s\"n%d\":%s", i ? "," : "{", i, i == 3 ? "null" : "1");
 	vdi_out_raw(&text, "}");
@@ -674,7 +676,7 @@ static void pruned_members_are_not_found(void **state)
 	}
 	(void) vdi_schema_free(schema);
 	vdi_out_fini(&text);
-	vdi_faults_fini(&faults);
+	vdi_field_errors_fini(&field_errors);
 	vdi_tree_fini(&tree);
 }
 
@@ -705,7 +707,7 @@ static void every_failed_allocation_is_reported(void **state)
 			failed = vdi_alloc_failed();
 			vdi_alloc_fail_nth(0, 0);
 			if (!failed ||
-			    !outcome.faults
+			    !outcome.field_errors
 				     .failed) /* the message itself may be what there was no memory for */
 				assert_status(outcome.status,
 					      failed && outcome.status != VD_INVALID ? VD_NOMEM : VD_INVALID);

@@ -2,8 +2,8 @@
 #include "cacher_metrics.h"
 
 #include "cacher.h"
-#include "cacher_gauges.h"
 #include "cacher_fixture.h"
+#include "cacher_gauges.h"
 #include "env.h"
 #include "feed_store.h"
 #include "store_chaos.h"
@@ -664,7 +664,7 @@ static vd_status hold_counts(struct vd_store *store, const struct vd_range_reque
 /* Nothing is shown before the store has answered, and its answer is shown when it comes. */
 static void r725_the_count_waits_for_its_answer(void **state)
 {
-	struct vd_range_result result = { .revision = 9, .count = 7 };
+	struct vd_range_result result = { .store_revision = 9, .count = 7 };
 	struct cacher_fixture  f;
 	struct vd_store_ops    slow;
 

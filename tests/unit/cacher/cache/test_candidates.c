@@ -316,6 +316,41 @@ static void r443_few_objects_are_never_indexed(void **state)
 	}
 }
 
+/* A label with a declared index takes no place of the indexes on demand, however often it is asked for. */
+static void a_declared_label_is_indexed_once(void **state)
+{
+	static const char *const labels[] = { "app", NULL };
+	struct vdi_watch_cache	 cache;
+	struct vd_codec		*pods = pod_codec_new();
+	struct vd_env		*env;
+	uint64_t		 found;
+	size_t			 index;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	assert_status(vdi_watch_cache_init(&cache, env, 1 << 20, VD_SECONDS(75), 0, labels), VD_OK);
+	vdi_object_store_on_demand(&cache.store);
+	for (unsigned i = 0; i < 1300; i++) {
+		char		  name[8];
+		struct vd_object *object, *old;
+
+		snprintf(name, sizeof name, "p%04u", i);
+		object = pod_new(pods, "ns", name, i < 1200 ? "a" : "b", NULL, i + 1);
+		assert_status(vdi_object_store_change(&cache.store, vd_object_key(object), object, &old),
+			      VD_OK);
+		vd_object_unref(object);
+	}
+	for (unsigned asked = 0; asked < 5; asked++) {
+		assert_int_equal(look(&cache, pods, "app=a", "", &found, &index), 1200);
+		assert_int_equal(found, 1200);
+		assert_int_equal(index, 1);
+	}
+	for (size_t i = 0; i < VDI_DEMAND_LABELS_MAX; i++)
+		assert_null(cache.store.indexes[cache.store.index_count + i].label_key);
+	vdi_watch_cache_fini(&cache);
+	vd_codec_free(pods);
+	vd_env_free(env);
+}
+
 /* Not from the start, not after a list of the store, not when lost indexes are built again: each index costs
  * each change. */
 static void nothing_is_indexed_that_nobody_asks_for(void **state)
@@ -374,6 +409,7 @@ int main(void)
 		cmocka_unit_test(r443_an_index_of_everything_is_not_taken),
 		cmocka_unit_test(r443_labels_and_fields_are_indexed_when_lists_ask),
 		cmocka_unit_test(r443_few_objects_are_never_indexed),
+		cmocka_unit_test(a_declared_label_is_indexed_once),
 		cmocka_unit_test(nothing_is_indexed_that_nobody_asks_for),
 		cmocka_unit_test(r449_an_older_state_is_walked_by_its_keys),
 	};

@@ -348,6 +348,46 @@ static void an_index_on_demand_that_could_not_be_built_comes_back(void **state)
 	vdi_object_store_fini(&store);
 }
 
+/* Changes a pod until the index can be used; returns how often. */
+static unsigned change_until_usable(struct vdi_object_store *store, size_t index)
+{
+	static unsigned revision = 100;
+	unsigned	changes = 0;
+
+	while (!store->indexes[index].is_usable) {
+		put(store, "a", changes % 2 ? "web" : "db", ++revision);
+		assert_true(++changes < 5000);
+	}
+	return changes;
+}
+
+/* An index for which memory was short is built again with the next change, but not twice within a thousand:
+ * each attempt visits all objects. */
+static void r442_a_lost_index_is_built_again(void **state)
+{
+	static const char *const labels[] = { "app", NULL };
+	struct vdi_object_store	 store;
+
+	assert_status(vdi_object_store_init(&store, 1, labels), VD_OK);
+	put(&store, "a", "web", 1);
+	put(&store, "b", "web", 2);
+	for (unsigned round = 0; round < 2; round++) {
+		for (size_t i = 0; i < 2; i++)
+			vdi_object_index_give_up(&store.indexes[i]);
+		assert_int_equal(change_until_usable(&store, 0), 1);
+		assert_true(store.indexes[1].is_usable);
+		assert_string_equal(indexed(&store, 0, "db"), "ns/a");
+		assert_string_equal(indexed(&store, 1, "web"), "ns/b");
+		vdi_object_index_give_up(&store.indexes[1]);
+		assert_int_equal(change_until_usable(&store, 1), 1001);
+		assert_string_equal(indexed(&store, 1, "web"), "ns/b");
+		/* Nothing was lost for a long time. */
+		for (unsigned i = 0; i < 1500; i++)
+			put(&store, "a", "web", 10000 + i);
+	}
+	vdi_object_store_fini(&store);
+}
+
 static void torture_a_change_that_fails_changes_nothing(void **state)
 {
 	static const char *const labels[] = { "app", NULL };
@@ -429,6 +469,7 @@ int main(void)
 		cmocka_unit_test(r442_an_index_on_demand_comes_and_goes),
 		cmocka_unit_test(r442_labels_that_lists_ask_for_get_an_index),
 		cmocka_unit_test(an_index_on_demand_that_could_not_be_built_comes_back),
+		cmocka_unit_test(r442_a_lost_index_is_built_again),
 		cmocka_unit_test(torture_a_change_that_fails_changes_nothing),
 	};
 

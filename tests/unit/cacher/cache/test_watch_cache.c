@@ -104,8 +104,22 @@ static void check_index(struct world *world, size_t index, const char *value, co
 	vdi_btree_snapshot_release(&found);
 }
 
+static int64_t size_of_objects(const struct vdi_object_store *store)
+{
+	struct vdi_key_range	all = VDI_KEY_RANGE_ALL;
+	struct vdi_btree_cursor cursor;
+	struct vd_object       *object;
+	int64_t			bytes = 0;
+
+	vdi_btree_cursor_init(&cursor, vdi_btree_view(&store->objects));
+	(void) vdi_btree_cursor_range(&cursor, &all);
+	while ((object = vdi_btree_cursor_range_next(&cursor)))
+		bytes += vdi_object_store_size_of(object);
+	return bytes;
+}
+
 /* One revision that changes, adds and deletes; whatever allocation fails, it is there whole or not at all, in
- * tree, history, indexes and number. */
+ * tree, history, indexes, size and number. */
 static void e459_torture_a_revision_is_applied_whole_or_not_at_all(void **state)
 {
 	static const char *const labels[] = { "app", NULL };
@@ -153,6 +167,7 @@ static void e459_torture_a_revision_is_applied_whole_or_not_at_all(void **state)
 									 taken == 43 ? 4 :
 										       5);
 		assert_int_equal(vdi_btree_count(&world.cache.store.objects), taken <= 1 ? 40 : 31);
+		assert_int_equal(world.cache.store.bytes, size_of_objects(&world.cache.store));
 		assert_int_equal(vd_object_revision(vdi_object_store_get(
 					 &world.cache.store, vd_bytes_of("/registry/pods/ns/p39"))),
 				 taken <= 1 ? 2 : 4);
@@ -173,6 +188,7 @@ static void e459_torture_a_revision_is_applied_whole_or_not_at_all(void **state)
 		assert_int_equal(world.cache.history.end - end, 44);
 		assert_int_equal(vdi_watch_cache_revision(&world.cache), 5);
 		assert_int_equal(vdi_btree_count(&world.cache.store.objects), 31);
+		assert_int_equal(world.cache.store.bytes, size_of_objects(&world.cache.store));
 		for (size_t i = 0; i < 40; i++)
 			vdi_watchchan_event_fini(&first[i]);
 		for (size_t i = 0; i < 45; i++)

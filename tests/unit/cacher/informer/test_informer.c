@@ -439,7 +439,7 @@ static void an_informer_on_the_callers_own_loop(void **state)
 	cacher_options.codec = codec;
 	assert_status(vd_cacher_new(env, store, &cacher_options, &cacher, &error), VD_OK);
 	assert_status(vd_cacher_ready_wait(cacher, VD_SECONDS(30), &error), VD_OK);
-	options.runner = vd_poller_runner(poller);
+	options.executor = vd_poller_executor(poller);
 	assert_status(vd_informer_open(cacher, &options, &informer, &error), VD_OK);
 	assert_status(vd_informer_add_handler(informer, &handler, NULL, &error), VD_OK);
 	assert_int_equal(owner.calls, 0); /* nothing happens outside vd_poller_run */
@@ -462,23 +462,23 @@ static void an_informer_on_the_callers_own_loop(void **state)
 		struct vd_poller	  *second_poller;
 
 		assert_status(vd_poller_new(env, &second_poller), VD_OK);
-		options.runner = vd_poller_runner(second_poller);
+		options.executor = vd_poller_executor(second_poller);
 		assert_status(vd_informer_open(cacher, &options, &second_informer, &error), VD_OK);
 		assert_status(vd_informer_add_handler(second_informer, &second_handler, NULL, &error), VD_OK);
-		turn(second_poller); /* it opens its watch, whose outlet must be here too */
+		turn(second_poller); /* it opens its watch, whose delivery worker must be here too */
 		for (unsigned i = 0; i < 1000 && !second.is_synced; i++)
 			turn(second_poller);
 		assert_true(second.is_synced);
 		vd_informer_close(second_informer, owned_gone, &second);
 		while (!second.is_gone)
 			turn(second_poller);
-		/* The outlet ends by itself when its last watcher has gone. */
+		/* The delivery worker ends by itself when its last watcher has gone. */
 		vd_informer_close(informer, owned_gone, &owner);
 		while (!owner.is_gone)
 			turn(poller);
 		owner.is_gone = false;
 		actor.arg = &owner;
-		assert_status(vd_runner_actor_new(vd_poller_runner(poller), &actor, &owner.actor), VD_OK);
+		assert_status(vd_executor_actor_new(vd_poller_executor(poller), &actor, &owner.actor), VD_OK);
 		vd_cacher_close(cacher, wake_owner, &owner);
 		while (!owner.is_gone) {
 			struct pollfd fds[] = { { vd_poller_fd(poller), POLLIN, 0 },

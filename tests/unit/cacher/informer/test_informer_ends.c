@@ -4,6 +4,7 @@
 #include "cacher.h"
 #include "cacher_fixture.h"
 #include "env.h"
+#include "feed_store.h"
 #include "informer_notes.h"
 
 static void on_closed(void *arg)
@@ -164,8 +165,8 @@ static void closing_at_any_moment(void **state)
 	}
 }
 
-/* Without memory now and then the picture is late, never wrong, and so are its indexes. */
-static void torture_the_picture_is_late_but_right(void **state)
+/* Without memory now and then the objects are late, never wrong, and so are their indexes. */
+static void torture_the_objects_are_late_but_right(void **state)
 {
 	for (unsigned nth = 1; nth < 120; nth++) {
 		struct cacher_fixture	   f;
@@ -224,6 +225,51 @@ static void r351_torture_a_state_that_was_seen_half(void **state)
 		vd_informer_close_wait(informer);
 		cacher_fixture_teardown(&f);
 	}
+}
+
+/* The watch ends in the middle of the first state. What was seen of it does not count for the second: an
+ * object that was deleted in between goes. */
+static void r351_a_state_that_was_cut_off(void **state)
+{
+	enum { COUNT = 300 };
+	unsigned cut = 0;
+
+	for (uint64_t steps = 1; steps <= 40; steps++) {
+		struct cacher_fixture	   f;
+		struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+		struct vd_informer	  *informer;
+		struct vd_store		  *feed;
+		char			   key[64], value[128];
+		size_t			   seen;
+
+		cacher_fixture_init(&f, steps);
+		f.options.no_backfill = true;
+		feed = feed_store_new(f.env);
+		for (unsigned i = 0; i < COUNT; i++) {
+			snprintf(key, sizeof key, "/registry/pods/ns/p%03u", i);
+			snprintf(value, sizeof value,
+				 "{\"metadata\":{\"name\":\"p%03u\",\"namespace\":\"ns\"}}", i);
+			feed_put(feed, key, value);
+		}
+		cacher_fixture_open(&f, feed);
+		assert_status(vd_informer_open(f.cacher, &options, &informer, NULL), VD_OK);
+		for (uint64_t i = 0; i < steps; i++)
+			(void) vdi_sim_step(f.env);
+		seen = vd_informer_count(informer);
+		cut += seen > 0 && seen < COUNT;
+		feed_break(feed, VD_EXPIRED);
+		feed_delete(feed, "/registry/pods/ns/p000");
+		feed_delete(feed, "/registry/pods/ns/p299");
+		vdi_sim_advance(f.env, VD_SECONDS(20));
+		assert_int_equal(vd_informer_count(informer), COUNT - 2);
+		assert_null(vd_informer_get(informer, vd_bytes_of("ns"), vd_bytes_of("p000")));
+		assert_int_equal(vd_informer_revision(informer), vd_cacher_revision(f.cacher));
+		vd_informer_close_wait(informer);
+		f.cacher = vd_cacher_close_wait(f.cacher);
+		feed_store_free(feed);
+		cacher_fixture_teardown(&f);
+	}
+	assert_true(cut > 3);
 }
 
 static void torture_opening_an_informer(void **state)
@@ -327,8 +373,9 @@ int main(void)
 		cmocka_unit_test(what_an_informer_cannot_tell),
 		cmocka_unit_test(r352_a_wait_ends_with_the_informer),
 		cmocka_unit_test(closing_at_any_moment),
-		cmocka_unit_test(torture_the_picture_is_late_but_right),
+		cmocka_unit_test(torture_the_objects_are_late_but_right),
 		cmocka_unit_test(r351_torture_a_state_that_was_seen_half),
+		cmocka_unit_test(r351_a_state_that_was_cut_off),
 		cmocka_unit_test(torture_opening_an_informer),
 	};
 

@@ -48,6 +48,60 @@ static void r441_indexes_of_an_informer(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+struct visits {
+	size_t count, most;
+};
+
+static bool visit_most(void *arg, struct vd_object *object)
+{
+	struct visits *visits = arg;
+
+	(void) object;
+	return ++visits->count < visits->most;
+}
+
+/* As many as there are, or as many as the visitor wants; that number is returned. */
+static void visits_are_counted(void **state)
+{
+	static const struct {
+		const char *value;
+		size_t	    objects;
+	} rows[] = { { "n0", 0 }, { "n1", 1 }, { "n2", 2 }, { "n3", 3 } };
+	struct cacher_fixture	   f;
+	struct vd_informer_index   index = { "node", informer_by_node, NULL };
+	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
+	struct vd_informer	  *informer;
+
+	cacher_fixture_setup(&f, 6);
+	options.indexes = &index;
+	options.index_count = 1;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (size_t k = 0; k < rows[i].objects; k++) {
+			char name[2] = { (char) ('a' + 4 * i + k), 0 };
+
+			put_pod(&f, "ns", name, NULL, rows[i].value);
+		}
+	cacher_fixture_settle(&f);
+	assert_status(vd_informer_open(f.cacher, &options, &informer, NULL), VD_OK);
+	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
+	for (size_t most = 1; most < 8; most++) {
+		struct visits all = { .most = most };
+
+		assert_int_equal(vd_informer_visit(informer, visit_most, &all), VDI_MIN(most, (size_t) 6));
+		assert_int_equal(all.count, VDI_MIN(most, (size_t) 6));
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+			struct visits some = { .most = most };
+
+			assert_int_equal(vd_informer_visit_index(informer, "node", vd_bytes_of(rows[i].value),
+								 visit_most, &some),
+					 VDI_MIN(most, rows[i].objects));
+			assert_int_equal(some.count, VDI_MIN(most, rows[i].objects));
+		}
+	}
+	vd_informer_close_wait(informer);
+	cacher_fixture_teardown(&f);
+}
+
 /* app, as often as the name says; and one that is always too long. */
 static void by_length(void *arg, const struct vd_object *object, vd_index_emit_fn emit, void *emit_arg)
 {
@@ -116,6 +170,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r441_indexes_of_an_informer),
+		cmocka_unit_test(visits_are_counted),
 		cmocka_unit_test(r441_values_are_bounded),
 		cmocka_unit_test(there_are_at_most_64_indexes),
 	};

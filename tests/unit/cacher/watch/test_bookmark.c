@@ -177,6 +177,57 @@ static void t124_r558_the_period(void **state)
 	free(r);
 }
 
+/* A deadline changes nothing about the period: bookmarks come every 60 s up to the last one, which comes
+ * once, about two seconds before the end. */
+static void t124_r558_the_period_of_a_watch_with_a_deadline(void **state)
+{
+	static const unsigned lifetimes_ms[] = { 4000,	59000, 61000,  62000,  62500,  63000,  63500,
+						 64000, 75000, 122000, 123000, 124000, 150000, 310000 };
+	enum { COUNT = VDI_ARRAY_SIZE(lifetimes_ms) };
+
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		struct cacher_fixture f;
+		struct recorder	     *r = calloc(COUNT, sizeof *r);
+		int64_t		      last[COUNT] = { 0 };
+		unsigned	      near_the_end[COUNT] = { 0 };
+		vd_mono		      begin;
+
+		cacher_fixture_setup(&f, seed);
+		begin = vd_env_now(f.env);
+		for (unsigned i = 0; i < COUNT; i++) {
+			struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+
+			options.revision = vd_cacher_revision(f.cacher);
+			options.allow_bookmarks = true;
+			options.deadline = vd_mono_add(begin, VD_MS(lifetimes_ms[i]));
+			assert_status(recorder_open(&f, &r[i], &options, NULL), VD_OK);
+		}
+		for (int64_t now = 50; now <= lifetimes_ms[COUNT - 1] + 50; now += 50) {
+			vdi_sim_advance(f.env, VD_MS(50));
+			for (unsigned i = 0; i < COUNT; i++) {
+				int64_t left = (int64_t) lifetimes_ms[i] - now;
+
+				if (r[i].count == 0)
+					continue;
+				assert_int_equal(r[i].count, 1);
+				assert_int_equal(r[i].events[0].type, VD_WATCH_BOOKMARK);
+				r[i].count = 0;
+				assert_in_range(left, 700, lifetimes_ms[i]);
+				assert_in_range(now - last[i], left <= 3000 ? 50 : 58900, 62400);
+				near_the_end[i] += left <= 3000;
+				last[i] = now;
+			}
+		}
+		for (unsigned i = 0; i < COUNT; i++) {
+			assert_int_equal(near_the_end[i], 1);
+			assert_int_equal(r[i].ended, 1);
+			recorder_close(&f, &r[i]);
+		}
+		cacher_fixture_teardown(&f);
+		free(r);
+	}
+}
+
 /* A bookmark never overtakes an event: a watcher that is behind gets none until it has caught up. */
 static void t125_r541_no_bookmark_before_what_is_owed(void **state)
 {
@@ -191,7 +242,8 @@ static void t125_r541_no_bookmark_before_what_is_owed(void **state)
 		options.allow_bookmarks = true;
 		options.deadline = vd_mono_add(vd_env_now(f.env), VD_SECONDS(20));
 		r->room = 3;
-		assert_status(recorder_open(&f, r, &options, seed % 2 ? NULL : vdi_env_runner(f.env)), VD_OK);
+		assert_status(recorder_open(&f, r, &options, seed % 2 ? NULL : vdi_env_executor(f.env)),
+			      VD_OK);
 		for (unsigned i = 0; i < 10; i++)
 			put_pod(&f, "ns", "x", NULL, NULL);
 		vdi_sim_advance(f.env, VD_MS(17000));
@@ -224,7 +276,7 @@ static void r545_a_bookmark_that_is_not_taken_is_missed(void **state)
 	options.allow_bookmarks = true;
 	assert_status(recorder_open(&f, idle, &options, NULL), VD_OK);
 	options.label_selector = vd_bytes_of("app=web");
-	assert_status(recorder_open(&f, behind, &options, vdi_env_runner(f.env)), VD_OK);
+	assert_status(recorder_open(&f, behind, &options, vdi_env_executor(f.env)), VD_OK);
 	cacher_fixture_settle(&f);
 	event = put_pod(&f, "ns", "y", "db", NULL);
 	cacher_fixture_settle(&f);
@@ -312,7 +364,8 @@ static void r556_r557_no_bookmark_among_the_initial_events(void **state)
 		options.send_initial_events = VD_TRUE;
 		options.allow_bookmarks = true;
 		r->room = 2;
-		assert_status(recorder_open(&f, r, &options, seed % 2 ? NULL : vdi_env_runner(f.env)), VD_OK);
+		assert_status(recorder_open(&f, r, &options, seed % 2 ? NULL : vdi_env_executor(f.env)),
+			      VD_OK);
 		cacher_fixture_settle(&f);
 		r->room = SIZE_MAX; /* nobody is told */
 		vdi_sim_advance(f.env, VD_SECONDS(100));
@@ -350,7 +403,7 @@ static void t125_closing_at_any_moment_of_a_tick(void **state)
 		options.deadline = vd_mono_add(vd_env_now(f.env), VD_MS(2000 + 13 * (int64_t) seed));
 		for (unsigned i = 0; i < 4; i++)
 			assert_status(
-				recorder_open(&f, &r[i], &options, i % 2 ? NULL : vdi_env_runner(f.env)),
+				recorder_open(&f, &r[i], &options, i % 2 ? NULL : vdi_env_executor(f.env)),
 				VD_OK);
 		for (uint64_t step = 0; step < seed % 40; step++)
 			if (!vdi_sim_step(f.env))
@@ -478,6 +531,7 @@ int main(void)
 		cmocka_unit_test(r563_deadlines_of_the_same_second),
 		cmocka_unit_test(r558_a_watch_of_two_seconds),
 		cmocka_unit_test(t124_r558_the_period),
+		cmocka_unit_test(t124_r558_the_period_of_a_watch_with_a_deadline),
 		cmocka_unit_test(t124_a_descriptor_is_readable_while_there_is_something),
 		cmocka_unit_test(t125_r541_no_bookmark_before_what_is_owed),
 		cmocka_unit_test(r545_a_bookmark_that_is_not_taken_is_missed),

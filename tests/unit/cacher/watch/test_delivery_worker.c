@@ -1,6 +1,6 @@
-/* Outlets on real threads: many watchers opened and closed from several threads, slow and stuck sinks,
- * resumes that race, a cacher that ends under all of them. The thread sanitizer looks on; each sink checks
- * that it is called by one thread at a time, in order, and never after its end. */
+/* Delivery workers on real threads: many watchers opened and closed from several threads, slow and stuck
+ * sinks, resumes that race, a cacher that ends under all of them. The thread sanitizer looks on; each sink
+ * checks that it is called by one thread at a time, in order, and never after its end. */
 #include <stdatomic.h>
 
 #include "vdtest.h"
@@ -115,7 +115,7 @@ static void open_sink(struct world *world, struct sink *sink, unsigned index)
 	options.revision = vd_cacher_revision(world->cacher);
 	sink->last = options.revision;
 	if (index % 3)
-		to.runner = vdi_env_runner(index % 3 == 1 ? world->env : world->other);
+		to.executor = vdi_env_executor(index % 3 == 1 ? world->env : world->other);
 	if (index % 2)
 		options.label_selector = vd_bytes_of("app=a");
 	assert_status(vd_cacher_watch(world->cacher, &options, &to, &sink->watcher, &error), VD_OK);

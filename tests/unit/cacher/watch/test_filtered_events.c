@@ -213,10 +213,10 @@ static void change_a_pod(struct filter_world *world)
 
 static void open_filter(struct filter_world *world, struct filter_watch *watch)
 {
-	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
-	const struct vd_runner *runner = roll(world, 2) ? vdi_env_runner(world->f.env) : NULL;
-	vd_rev			revision = vd_cacher_revision(world->f.cacher);
-	char			ns[24] = "", name[24] = "";
+	struct vd_watch_options	  options = VD_WATCH_OPTIONS_INIT;
+	const struct vd_executor *executor = roll(world, 2) ? vdi_env_executor(world->f.env) : NULL;
+	vd_rev			  revision = vd_cacher_revision(world->f.cacher);
+	char			  ns[24] = "", name[24] = "";
 
 	if (watch->ns >= 0)
 		snprintf(ns, sizeof ns, "n%d", watch->ns);
@@ -233,7 +233,7 @@ static void open_filter(struct filter_world *world, struct filter_watch *watch)
 		roll(world, 3) ? VD_REVISION_UNSET : VDI_MAX(revision + (vd_rev) roll(world, 12) - 8, 1);
 	memset(watch->recorder, 0, sizeof *watch->recorder);
 	watch->recorder->room = roll(world, 2) ? SIZE_MAX : 1;
-	assert_status(recorder_open(&world->f, watch->recorder, &options, runner), VD_OK);
+	assert_status(recorder_open(&world->f, watch->recorder, &options, executor), VD_OK);
 	cacher_fixture_settle(&world->f);
 	assert_int_equal(watch->recorder->ended, 0);
 	watch->is_open = true;

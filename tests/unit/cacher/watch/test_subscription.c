@@ -1,4 +1,5 @@
-/* Lanes: what one watcher costs, a group's own lane and those of other outlets, one member and a crowd. */
+/* Subscriptions: what one watcher costs, a group's own subscription and those of other delivery workers, one
+ * member and a member list. */
 #include "cacher_fixture.h"
 
 #include "cache_watcher.h"
@@ -15,12 +16,12 @@ static struct vd_watch_options of_app(struct cacher_fixture *f, const char *sele
 }
 
 static struct recorder *open_recorder(struct cacher_fixture *f, const char *selector,
-				      const struct vd_runner *runner)
+				      const struct vd_executor *executor)
 {
 	struct recorder	       *r = calloc(1, sizeof *r);
 	struct vd_watch_options options = of_app(f, selector);
 
-	assert_status(recorder_open(f, r, &options, runner), VD_OK);
+	assert_status(recorder_open(f, r, &options, executor), VD_OK);
 	cacher_fixture_settle(f);
 	return r;
 }
@@ -31,7 +32,7 @@ static void close_recorder(struct cacher_fixture *f, struct recorder *r)
 	free(r);
 }
 
-/* The watcher, and group, lane, predicate and selector together. */
+/* The watcher, and group, subscription, predicate and selector together. */
 static void an_idle_watcher_of_its_own_selectors_is_two_blocks(void **state)
 {
 	struct cacher_fixture f;
@@ -55,9 +56,9 @@ static void an_idle_watcher_of_its_own_selectors_is_two_blocks(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* The group's own lane is the first outlet's; when it has no watchers any more, the group lives on with the
- * others'. */
-static void r552_lanes_of_a_group_come_and_go(void **state)
+/* The group's own subscription is the first delivery worker's; when it has no watchers any more, the group
+ * lives on with the others'. */
+static void r552_subscriptions_of_a_group_come_and_go(void **state)
 {
 	struct cacher_fixture	f;
 	struct recorder	       *inl, *run, *later;
@@ -65,11 +66,11 @@ static void r552_lanes_of_a_group_come_and_go(void **state)
 
 	cacher_fixture_setup(&f, 2);
 	inl = open_recorder(&f, "app=one", NULL);
-	run = open_recorder(&f, "app=one", vdi_env_runner(f.env));
-	group = inl->watcher->lane->group;
-	assert_ptr_equal(run->watcher->lane->group, group);
-	assert_ptr_equal(inl->watcher->lane, &group->lane);
-	assert_ptr_equal(group->lane.group_next, run->watcher->lane);
+	run = open_recorder(&f, "app=one", vdi_env_executor(f.env));
+	group = inl->watcher->subscription->group;
+	assert_ptr_equal(run->watcher->subscription->group, group);
+	assert_ptr_equal(inl->watcher->subscription, &group->subscription);
+	assert_ptr_equal(group->subscription.group_next, run->watcher->subscription);
 	put_pod(&f, "ns", "x", "one", NULL);
 	cacher_fixture_settle(&f);
 	assert_int_equal(inl->count, 1);
@@ -79,8 +80,8 @@ static void r552_lanes_of_a_group_come_and_go(void **state)
 	cacher_fixture_settle(&f);
 	assert_int_equal(run->count, 2);
 	later = open_recorder(&f, "app=one", NULL);
-	assert_ptr_equal(later->watcher->lane->group, group);
-	assert_ptr_not_equal(later->watcher->lane, &group->lane);
+	assert_ptr_equal(later->watcher->subscription->group, group);
+	assert_ptr_not_equal(later->watcher->subscription, &group->subscription);
 	put_pod(&f, "ns", "x", "one", NULL);
 	cacher_fixture_settle(&f);
 	assert_int_equal(run->count, 3);
@@ -95,9 +96,9 @@ static void r552_lanes_of_a_group_come_and_go(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* One, a crowd, one again, none, one: each sees what comes while it is there, also when there is no memory
- * for the crowd. */
-static void torture_one_member_and_a_crowd(void **state)
+/* One, a member list, one again, none, one: each sees what comes while it is there, also when there is no
+ * memory for the member list. */
+static void torture_one_member_and_a_list(void **state)
 {
 	unsigned nth = 1;
 	bool	 failed = true;
@@ -113,7 +114,7 @@ static void torture_one_member_and_a_crowd(void **state)
 		options = of_app(&f, "app=one");
 		for (unsigned i = 0; i < VDI_ARRAY_SIZE(r); i++)
 			assert_status(recorder_open(&f, r[i], &options, NULL), VD_OK);
-		/* Groups, lanes, crowd. */
+		/* Groups, subscriptions, member list. */
 		vdi_alloc_fail_nth(nth, 1);
 		cacher_fixture_settle(&f);
 		failed = vdi_alloc_failed();
@@ -139,9 +140,9 @@ static void torture_one_member_and_a_crowd(void **state)
 	assert_true(nth > 3);
 }
 
-/* Alone there is no limit noted, in a crowd there is, and the crowd may come when somebody lags already: the
- * watcher ends at the same event. */
-static void t128_a_stuck_watcher_ends_alone_and_in_a_crowd(void **state)
+/* Alone there is no limit noted, in a member list there is, and the member list may come when somebody lags
+ * already: the watcher ends at the same event. */
+static void t128_a_stuck_watcher_ends_alone_and_in_a_list(void **state)
 {
 	for (unsigned before = 0; before < 3; before++)
 		for (unsigned after = 0; after < 3; after++) {
@@ -164,7 +165,8 @@ static void t128_a_stuck_watcher_ends_alone_and_in_a_crowd(void **state)
 					for (unsigned k = before; k < before + after; k++)
 						well[k] = open_recorder(&f, "app=one", NULL);
 			}
-			assert_int_equal(stuck->watcher->lane->has_crowd, before > 0 || after > 1);
+			assert_int_equal(stuck->watcher->subscription->has_member_list,
+					 before > 0 || after > 1);
 			assert_int_equal(stuck->count, 3);
 			assert_int_equal(stuck->ended, 0);
 			put_pod(&f, "ns", "x", "one", NULL);
@@ -181,12 +183,12 @@ static void t128_a_stuck_watcher_ends_alone_and_in_a_crowd(void **state)
 }
 
 /* One that does not even take its whole initial state lags like any other: it ends at the same event alone
- * and in a crowd that was checked long ago. */
+ * and in a member list that was checked long ago. */
 static void t128_who_is_stuck_in_its_state_ends_too(void **state)
 {
 	unsigned ended_after[2] = { 0 };
 
-	for (unsigned crowd = 0; crowd < 2; crowd++) {
+	for (unsigned list = 0; list < 2; list++) {
 		struct cacher_fixture	f;
 		struct recorder	       *well[3], *stuck = calloc(1, sizeof *stuck);
 		struct vd_watch_options options;
@@ -195,7 +197,7 @@ static void t128_who_is_stuck_in_its_state_ends_too(void **state)
 		put_pod(&f, "ns", "x", "one", NULL);
 		put_pod(&f, "ns", "y", "one", NULL);
 		cacher_fixture_settle(&f);
-		for (unsigned i = 0; i < 3 * crowd; i++)
+		for (unsigned i = 0; i < 3 * list; i++)
 			well[i] = open_recorder(&f, "app=one", NULL);
 		for (unsigned i = 0; i < 5; i++)
 			put_pod(&f, "ns", "x", "one", NULL);
@@ -211,11 +213,11 @@ static void t128_who_is_stuck_in_its_state_ends_too(void **state)
 		for (unsigned i = 0; i < 30 && !stuck->ended; i++) {
 			put_pod(&f, "ns", "x", "one", NULL);
 			cacher_fixture_settle(&f);
-			ended_after[crowd]++;
+			ended_after[list]++;
 		}
 		assert_int_equal(stuck->ended, 1);
 		assert_status(stuck->reason, VD_TOO_SLOW);
-		for (unsigned i = 0; i < 3 * crowd; i++)
+		for (unsigned i = 0; i < 3 * list; i++)
 			close_recorder(&f, well[i]);
 		close_recorder(&f, stuck);
 		cacher_fixture_teardown(&f);
@@ -268,9 +270,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_idle_watcher_of_its_own_selectors_is_two_blocks),
-		cmocka_unit_test(r552_lanes_of_a_group_come_and_go),
-		cmocka_unit_test(torture_one_member_and_a_crowd),
-		cmocka_unit_test(t128_a_stuck_watcher_ends_alone_and_in_a_crowd),
+		cmocka_unit_test(r552_subscriptions_of_a_group_come_and_go),
+		cmocka_unit_test(torture_one_member_and_a_list),
+		cmocka_unit_test(t128_a_stuck_watcher_ends_alone_and_in_a_list),
 		cmocka_unit_test(t128_who_is_stuck_in_its_state_ends_too),
 		cmocka_unit_test(an_error_that_waits_stays_the_reason),
 	};

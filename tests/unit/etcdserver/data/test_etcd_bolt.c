@@ -208,6 +208,45 @@ static void e165_what_is_written_is_read(void **state)
 	assert_int_equal(vdi_alloc_live(), 0);
 }
 
+/* The two meta pages as bbolt reads them, and the page of free pages, which names none. */
+static void e165_meta_pages(void **state)
+{
+	struct memory  memory = { 0 };
+	size_t	       size = make_file(&memory, 300);
+	const uint8_t *free_page;
+
+	(void) state;
+	for (uint64_t place = 0; place < 2; place++) {
+		const uint8_t *page = memory.bytes + place * 4096, *meta = page + 16;
+		uint64_t       hash = 0xcbf29ce484222325u;
+
+		for (size_t i = 0; i < 56; i++)
+			hash = (hash ^ meta[i]) * 0x100000001b3u;
+		assert_int_equal(number_at(page, 8), place);
+		assert_int_equal(number_at(page + 8, 2), 4);
+		assert_int_equal(number_at(page + 10, 2), 0);
+		assert_int_equal(number_at(page + 12, 4), 0);
+		assert_int_equal(number_at(meta, 4), 0xED0CDAED);
+		assert_int_equal(number_at(meta + 4, 4), 2);
+		assert_int_equal(number_at(meta + 8, 4), 4096);
+		assert_int_equal(number_at(meta + 12, 4), 0);
+		assert_in_range(number_at(meta + 16, 8), 3, size / 4096 - 1); /* the root */
+		assert_int_equal(number_at(meta + 24, 8), 0);
+		assert_int_equal(number_at(meta + 32, 8), 2); /* the free pages */
+		assert_int_equal(number_at(meta + 40, 8), size / 4096);
+		assert_int_equal(number_at(meta + 48, 8), place); /* the transaction */
+		assert_int_equal(number_at(meta + 56, 8), hash);
+		for (size_t i = 16 + 64; i < 4096; i++)
+			assert_int_equal(page[i], 0);
+	}
+	free_page = memory.bytes + 2 * 4096;
+	assert_int_equal(number_at(free_page, 8), 2);
+	assert_int_equal(number_at(free_page + 8, 2), 16);
+	for (size_t i = 10; i < 4096; i++)
+		assert_int_equal(free_page[i], 0);
+	vdi_free(memory.bytes);
+}
+
 /* Each byte of heads and page headers is turned, and the file is cut: an answer or VD_CORRUPT, never a crash
  * (with the address sanitizer: no read beyond). */
 static void damage_is_refused(void **state)
@@ -235,6 +274,33 @@ static void damage_is_refused(void **state)
 		assert_status(vdi_bolt_file_init((struct vd_bytes) { part, cut }, &file, NULL), VD_CORRUPT);
 		free(part);
 	}
+	vdi_free(memory.bytes);
+}
+
+/* The file ends where it is said to end, even if a page that could be read lies behind it. */
+static void a_page_behind_the_end_is_damage(void **state)
+{
+	struct memory	     memory = { 0 };
+	size_t		     size = make_file(&memory, 1), pages = size / 4096;
+	uint8_t		    *bytes = malloc(size + 4096), *root, *element;
+	struct vdi_bolt_file file;
+	size_t		     sizes = 0;
+	uint64_t	     many;
+
+	(void) state;
+	memcpy(bytes, memory.bytes, size);
+	root = bytes + number_at(bytes + 32, 8) * 4096;
+	element = root + 16 + 16; /* "many" */
+	element += number_at(element + 4, 4) + number_at(element + 8, 4);
+	many = number_at(element, 8);
+	memcpy(bytes + size, bytes + many * 4096, 4096);
+	assert_true(pages < 250);
+	bytes[size] = (uint8_t) pages;
+	element[0] = (uint8_t) pages;
+	assert_status(vdi_bolt_file_init((struct vd_bytes) { bytes, size }, &file, NULL), VD_OK);
+	assert_status(vdi_bolt_each(&file, "many", add_sizes, &sizes, NULL), VD_CORRUPT);
+	assert_int_equal(sizes, 0);
+	free(bytes);
 	vdi_free(memory.bytes);
 }
 
@@ -281,7 +347,9 @@ int main(void)
 		cmocka_unit_test(e165_what_is_written_is_read),
 		cmocka_unit_test(e165_pages_are_laid_out_as_bbolts),
 		cmocka_unit_test(e165_every_page_has_its_number),
+		cmocka_unit_test(e165_meta_pages),
 		cmocka_unit_test(damage_is_refused),
+		cmocka_unit_test(a_page_behind_the_end_is_damage),
 		cmocka_unit_test(torture_writer),
 	};
 

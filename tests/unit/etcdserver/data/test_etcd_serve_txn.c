@@ -464,6 +464,61 @@ static void e610_the_compactors_take_turns(void **state)
 	etcd_server_compact(fixture, known[0]);
 }
 
+/* As in etcd, a compare of an unknown kind holds, whatever the record. */
+static void e451_an_unknown_comparison_holds(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__TxnRequest    txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__Compare	    compare = ETCDSERVERPB__COMPARE__INIT, *compares[] = { &compare };
+
+	etcd_server_put(fixture, "k", "v");
+	compare.key = etcd_bytes("k");
+	compare.target_union_case = ETCDSERVERPB__COMPARE__TARGET_UNION_VERSION;
+	txn.compare = compares;
+	txn.n_compare = 1;
+	for (int result = 0; result < 7; result++)
+		for (int64_t version = 0; version < 3; version++) {
+			Etcdserverpb__TxnResponse *response;
+			bool holds[] = { version == 1, 1 > version, 1 < version, version != 1 };
+
+			compare.result = (Etcdserverpb__Compare__CompareResult) result;
+			compare.version = version;
+			response = ETCD_ASK(fixture, "KV/Txn", &txn, txn_response);
+			assert_int_equal(response->succeeded, result < 4 ? holds[result] : true);
+			ETCD_FREE(response);
+		}
+}
+
+/* What is no message within a message. */
+static void e450_parts_that_cannot_be_read(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t	    size;
+	} rows[] = {
+		{ "\x0a\x02\x1a\x7f", 4 },		   /* a compare */
+		{ "\x12\x02\x0a\x7f", 4 },		   /* an operation */
+		{ "\x1a\x02\x0a\x7f", 4 },		   /* one of the others */
+		{ "\x12\x04\x0a\x02\x0a\x7f", 6 },	   /* a range */
+		{ "\x12\x04\x12\x02\x0a\x7f", 6 },	   /* a put */
+		{ "\x12\x04\x1a\x02\x0a\x7f", 6 },	   /* a delete */
+		{ "\x12\x04\x22\x02\x0a\x7f", 6 },	   /* a transaction */
+		{ "\x12\x06\x22\x04\x0a\x02\x1a\x7f", 8 }, /* its compare */
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct etcd_server_call call;
+
+		etcd_server_call_init(&call, *state);
+		etcd_server_call_open(&call, *state, "/etcdserverpb.KV/Txn");
+		etcd_server_call_send_bytes(&call, rows[i].bytes, rows[i].size);
+		assert_true(call.is_finished);
+		if (call.code != VDI_RPC_INTERNAL)
+			fail_msg("row %zu: %d %s", i, call.code, call.text);
+		etcd_server_call_end(&call);
+	}
+}
+
 /* ---- Memory ---- */
 
 /* Every allocation of a call fails in turn: the answer is an error or right, and nothing is lost. */
@@ -505,6 +560,8 @@ int main(void)
 		CASE(e606_e607_a_create_that_loses_answers_nothing_and_an_update_the_current),
 		CASE(e608_a_delete_by_revision),
 		CASE(e610_the_compactors_take_turns),
+		CASE(e451_an_unknown_comparison_holds),
+		CASE(e450_parts_that_cannot_be_read),
 		CASE(torture_txn),
 	};
 

@@ -210,6 +210,15 @@ static void paths_that_are_none(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(broken); i++) {
 		expect(*state, broken[i], 400, "400 Bad Request");
 		assert_true(ask(*state, broken[i]).closes);
+		assert_string_equal(ask(*state, broken[i]).headers,
+				    "Content-Type: text/plain; charset=utf-8\r\n");
+	}
+	/* Paths below 1,024 bytes are cleaned, longer ones are none of ours. */
+	for (size_t size = 1022; size <= 1026; size++) {
+		memset(path, 'p', size);
+		path[0] = path[1] = '/';
+		path[size] = 0;
+		assert_int_equal(ask(*state, path).code, size < 1024 ? 307 : 404);
 	}
 	memset(path, '/', sizeof path - 1);
 	expect(*state, path, 404, NOT_FOUND);

@@ -75,6 +75,7 @@ static void expect_body(struct http_test *test, const char *target, int code, co
 	assert_memory_equal(answer, wanted, strlen(wanted));
 	(void) snprintf(wanted, sizeof wanted, "\nContent-Type: %s\n", type);
 	assert_non_null(strstr(answer, wanted));
+	assert_null(strstr(answer, "Access-Control")); /* only the clients' port is for pages */
 	assert_non_null(end);
 	assert_string_equal(end + 2, body);
 }
@@ -156,6 +157,36 @@ static void e153_other_methods_and_paths(void **state)
 	expect_body(test, "/v2/keys", 404, TEXT, "404 page not found\n");
 }
 
+static void addresses_are_checked(void **state)
+{
+	static const char *const    bad[] = { "",
+					      "127.0.0.1",
+					      ":80",
+					      "127.0.0.1:",
+					      "127.0.0.1:0x",
+					      "127.0.0.1:65536",
+					      "127.0.0.1:99999999999999999999",
+					      "a-name-of-a-host-that-is-longer-than-an-address-is:0" };
+	struct http_test	   *test = *state;
+	struct vdi_serve_http_port *port;
+	struct vd_error		    error;
+	char			    wanted[160];
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++) {
+		assert_status(vdi_serve_http_port_new(test->server, bad[i], &port, &error),
+			      VD_INVALID_ARGUMENT);
+		(void) snprintf(wanted, sizeof wanted, "\"%s\" is not an address: use ADDR:PORT", bad[i]);
+		assert_string_equal(error.message, wanted);
+	}
+	/* One that is in use. */
+	assert_status(
+		vdi_serve_http_port_new(test->server, vdi_serve_http_port_address(test->http), &port, &error),
+		VD_IO);
+	(void) snprintf(wanted, sizeof wanted, "cannot listen on %s",
+			vdi_serve_http_port_address(test->http));
+	assert_string_equal(error.message, wanted);
+}
+
 static void e153_metrics_are_prometheus_text(void **state)
 {
 	const char *answer = ask(*state, "GET", "/metrics");
@@ -171,11 +202,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		CASE(e153_e640_version),
-		CASE(e153_health_says_what_is_wrong),
-		CASE(e153_livez_and_readyz),
-		CASE(e153_other_methods_and_paths),
-		CASE(e153_metrics_are_prometheus_text),
+		CASE(e153_e640_version),     CASE(e153_health_says_what_is_wrong),
+		CASE(e153_livez_and_readyz), CASE(e153_other_methods_and_paths),
+		CASE(addresses_are_checked), CASE(e153_metrics_are_prometheus_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

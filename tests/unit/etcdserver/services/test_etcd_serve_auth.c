@@ -163,6 +163,56 @@ static void e167_a_certificate_names_a_user_when_that_is_wanted(void **state)
 	assert_string_equal(range_as(fixture, NULL, "stranger"), "etcdserver: permission denied");
 }
 
+/* A name may have 255 bytes; a longer one names nobody. */
+static void e167_names_of_certificates_have_a_limit(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	char			    name[VDI_AUTH_NAME_MAX + 1];
+
+	add_user(fixture, "root", "rp", "root");
+	enable(fixture);
+	fixture->server->options.client_cert_auth = true;
+	memset(name, 'n', sizeof name);
+	name[VDI_AUTH_NAME_MAX] = 0;
+	assert_string_equal(range_as(fixture, NULL, name), "etcdserver: user name is empty");
+	name[VDI_AUTH_NAME_MAX - 1] = 0;
+	assert_string_equal(range_as(fixture, NULL, name), "etcdserver: permission denied");
+}
+
+/* Who is unknown, who has another password, and who has none: none of them gets a token. */
+static void e168_only_the_right_password_gives_a_token(void **state)
+{
+	static const char *const	  names[] = { "root", "nobody", "certified", "" };
+	struct etcd_server_fixture	 *fixture = *state;
+	Etcdserverpb__AuthUserAddRequest  add = ETCDSERVERPB__AUTH_USER_ADD_REQUEST__INIT;
+	Authpb__UserAddOptions		  options = AUTHPB__USER_ADD_OPTIONS__INIT;
+	Etcdserverpb__AuthenticateRequest request = ETCDSERVERPB__AUTHENTICATE_REQUEST__INIT;
+	static const char *const	  passwords[] = { "wrong", "" };
+	char				  token[VDI_AUTH_TOKEN_SIZE];
+
+	add_user(fixture, "root", "rp", "root");
+	options.no_password = true;
+	add.name = (char *) (uintptr_t) "certified";
+	add.options = &options;
+	ETCD_FREE(ETCD_ASK(fixture, "Auth/UserAdd", &add, auth_user_add_response));
+	enable(fixture);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(names) * VDI_ARRAY_SIZE(passwords); i++) {
+		struct etcd_server_call call;
+
+		request.name = (char *) (uintptr_t) names[i / 2];
+		request.password = (char *) (uintptr_t) passwords[i % 2];
+		etcd_server_call_init(&call, fixture);
+		assert_null(etcd_server_ask(fixture, &call, "/etcdserverpb.Auth/Authenticate", &request.base,
+					    &etcdserverpb__authenticate_response__descriptor));
+		assert_string_equal(call.text, strcmp(names[i / 2], "certified") == 0 ?
+						       "auth: authentication failed, password was given for "
+						       "no password user" :
+						       vdi_serve_code_message(VD_ETCD_AUTH_FAILED));
+	}
+	login(fixture, "root", "rp", token);
+	assert_string_equal(range_as(fixture, token, NULL), "");
+}
+
 /* What a permission is asked for is the range as it was sent: "everything from a on" must not pass for the
  * key a alone. Whoever may not see says so in an answer of its own, and the stream goes on. */
 static void e312_a_watch_of_everything_is_not_one_of_a_key(void **state)
@@ -460,6 +510,136 @@ static void e167_a_transaction_is_permitted_as_a_whole(void **state)
 /* What is taken from a role is taken from streams that are open: the next watcher is refused, in words
  * (E-133). */
 /* What is for those who administer is refused to everybody else, in one answer. */
+/* Who may write a key and not read it gets no previous value of it; the lease of a key that may be read shows
+ * its keys. */
+static void e167_previous_values_are_for_who_may_read(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__PutRequest    put = ETCDSERVERPB__PUT_REQUEST__INIT;
+	Etcdserverpb__DeleteRangeRequest delete = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
+	Etcdserverpb__LeaseGrantRequest lease = ETCDSERVERPB__LEASE_GRANT_REQUEST__INIT;
+	char				root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
+
+	open_two(fixture, root, user);
+	permit(fixture, root, "role", AUTHPB__PERMISSION__TYPE__WRITE, "w/", "w0");
+	put.key = etcd_bytes("w/a");
+	delete.key = etcd_bytes("w/");
+	delete.range_end = etcd_bytes("w0");
+	for (int i = 0; i < 2; i++) {
+		put.prev_kv = delete.prev_kv = i;
+		assert_string_equal(ask_as(fixture, user, "/etcdserverpb.KV/Put", &put.base,
+					   &etcdserverpb__put_response__descriptor),
+				    i ? DENIED : "");
+		assert_string_equal(ask_as(fixture, user, "/etcdserverpb.KV/DeleteRange", &delete.base,
+					   &etcdserverpb__delete_range_response__descriptor),
+				    i ? DENIED : "");
+	}
+	lease.id = 7;
+	lease.ttl = 100;
+	assert_string_equal(ask_as(fixture, root, "/etcdserverpb.Lease/LeaseGrant", &lease.base,
+				   &etcdserverpb__lease_grant_response__descriptor),
+			    "");
+	assert_string_equal(put_as(fixture, root, "r", 7), "");
+	assert_string_equal(time_to_live_as(fixture, user, 7, true), "");
+	assert_string_equal(revoke_as(fixture, user, 7), DENIED);
+}
+
+/* Permissions are for a key, for a range that is not empty, or for everything from a key on. */
+static void e167_which_ranges_can_be_permitted(void **state)
+{
+	static const struct {
+		const char	 *role, *key, *end;
+		size_t		  end_size;
+		enum vd_etcd_code code; /* VD_ETCD_OTHER: permitted */
+	} rows[] = {
+		{ "role", "a", "", 0, VD_ETCD_OTHER },
+		{ "role", "a", "b", 1, VD_ETCD_OTHER },
+		{ "role", "a", "\0", 1, VD_ETCD_OTHER },
+		{ "role", "a", "a", 1, VD_ETCD_INVALID_AUTH_MANAGEMENT },
+		{ "role", "b", "a", 1, VD_ETCD_INVALID_AUTH_MANAGEMENT },
+		{ "role", "a", "\0\0", 2, VD_ETCD_INVALID_AUTH_MANAGEMENT },
+		{ "role", "", "", 0, VD_ETCD_INVALID_AUTH_MANAGEMENT },
+		{ "role", "", "b", 1, VD_ETCD_INVALID_AUTH_MANAGEMENT },
+		{ "none", "a", "b", 1, VD_ETCD_ROLE_NOT_FOUND },
+	};
+	static const char		 grant[] = "/etcdserverpb.Auth/RoleGrantPermission";
+	struct etcd_server_fixture	*fixture = *state;
+	Etcdserverpb__AuthRoleGetRequest get = ETCDSERVERPB__AUTH_ROLE_GET_REQUEST__INIT;
+
+	add_user(fixture, "u", "up", "role");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		Etcdserverpb__AuthRoleGrantPermissionRequest request =
+			ETCDSERVERPB__AUTH_ROLE_GRANT_PERMISSION_REQUEST__INIT;
+		Authpb__Permission permission = AUTHPB__PERMISSION__INIT;
+
+		permission.key = etcd_bytes(rows[i].key);
+		permission.range_end =
+			(ProtobufCBinaryData) { rows[i].end_size, (uint8_t *) (uintptr_t) rows[i].end };
+		request.name = (char *) (uintptr_t) rows[i].role;
+		request.perm = &permission;
+		if (rows[i].code != VD_ETCD_OTHER)
+			etcd_server_ask_fails(fixture, grant, &request.base, rows[i].code);
+		else
+			ETCD_FREE(ETCD_ASK(fixture, "Auth/RoleGrantPermission", &request,
+					   auth_role_grant_permission_response));
+		request.perm = NULL;
+		etcd_server_ask_fails(fixture, grant, &request.base, VD_ETCD_PERMISSION_NOT_GIVEN);
+	}
+	get.role = (char *) (uintptr_t) "none";
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Auth/RoleGet", &get.base, VD_ETCD_ROLE_NOT_FOUND);
+}
+
+/* Whatever they are asked to do: methods of administration do it for root alone. */
+static void e167_methods_that_are_roots(void **state)
+{
+	static const char *const methods[] = {
+		"Maintenance/HashKV",
+		"Maintenance/Hash",
+		"Maintenance/Defragment",
+		"Maintenance/Snapshot",
+		"Maintenance/MoveLeader",
+		"Maintenance/Downgrade",
+		"Cluster/MemberAdd",
+		"Cluster/MemberRemove",
+		"Cluster/MemberUpdate",
+		"Cluster/MemberPromote",
+		"Auth/AuthEnable",
+		"Auth/AuthDisable",
+		"Auth/UserAdd",
+		"Auth/UserList",
+		"Auth/UserDelete",
+		"Auth/UserChangePassword",
+		"Auth/UserGrantRole",
+		"Auth/UserRevokeRole",
+		"Auth/RoleAdd",
+		"Auth/RoleList",
+		"Auth/RoleDelete",
+		"Auth/RoleGrantPermission",
+		"Auth/RoleRevokePermission",
+	};
+	struct etcd_server_fixture *fixture = *state;
+	char			    root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
+
+	open_two(fixture, root, user);
+	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(methods); i++) {
+		struct etcd_server_call call;
+		char			method[64];
+		bool			is_known = i % 2;
+		const char	       *wanted = is_known ? DENIED : "etcdserver: user name is empty";
+
+		(void) snprintf(method, sizeof method, "/etcdserverpb.%s", methods[i / 2]);
+		etcd_server_call_init(&call, fixture);
+		call.token = is_known ? user : NULL;
+		etcd_server_call_open(&call, fixture, method);
+		etcd_server_call_send_bytes(&call, "", 0);
+		vdi_sim_advance(fixture->env, VD_SECONDS(1));
+		if (!call.is_finished || strcmp(call.text, wanted) != 0)
+			fail_msg("%s: \"%s\", not \"%s\"", method, call.text, wanted);
+		assert_int_equal(call.count, 0);
+		etcd_server_call_end(&call);
+	}
+}
+
 static void e167_administration_is_for_root(void **state)
 {
 	struct etcd_server_fixture	 *fixture = *state;
@@ -675,11 +855,16 @@ int main(void)
 		CASE(e167_authentication_is_disabled_at_first),
 		CASE(e168_tokens_expire_and_end_with_the_password),
 		CASE(e167_a_certificate_names_a_user_when_that_is_wanted),
+		CASE(e167_names_of_certificates_have_a_limit),
+		CASE(e168_only_the_right_password_gives_a_token),
 		CASE(e312_a_watch_of_everything_is_not_one_of_a_key),
 		CASE(e167_leases_are_of_who_may_write_their_keys),
 		CASE(the_keys_of_a_lease_are_checked_by_a_worker),
 		CASE(e167_a_transaction_is_permitted_as_a_whole),
 		CASE(e167_administration_is_for_root),
+		CASE(e167_previous_values_are_for_who_may_read),
+		CASE(e167_which_ranges_can_be_permitted),
+		CASE(e167_methods_that_are_roots),
 		CASE(e133_each_watcher_is_permitted_by_itself),
 		CASE(a_watch_ends_when_its_user_is_deleted),
 		cmocka_unit_test(e162_alarms_users_and_ids_survive),

@@ -4,6 +4,7 @@
 
 #include <openssl/evp.h>
 
+#include "actor_sim.h"
 #include "serve_state.h"
 #include "vdtest.h"
 
@@ -26,6 +27,93 @@ static void e155_health_is_of_the_whole_server(void **state)
 	assert_int_equal(call.code, 5);
 	assert_string_equal(call.text, "unknown service");
 	etcd_server_call_end(&call);
+}
+
+/* The first message says how the service is; the stream stays open, as nothing changes until the end. */
+static void e155_health_can_be_watched(void **state)
+{
+	static const struct {
+		const char *request;
+		size_t	    size;
+		char	    health;
+	} rows[] = { { "", 0, 1 }, { "\x0a\x00", 2, 1 }, { "\x0a\x01x", 3, 3 }, { "\x10\x05", 2, 1 } };
+	struct etcd_server_call call;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		etcd_server_call_init(&call, *state);
+		etcd_server_call_open(&call, *state, "/grpc.health.v1.Health/Watch");
+		etcd_server_call_send_bytes(&call, rows[i].request, rows[i].size);
+		assert_false(call.is_finished);
+		assert_int_equal(call.count, 1);
+		assert_int_equal(call.sizes[0], 2);
+		assert_int_equal(call.messages[0][0], 8);
+		assert_int_equal(call.messages[0][1], rows[i].health);
+		etcd_server_call_end(&call);
+	}
+}
+
+/* What is no message is refused, whatever the method; nothing is done for it. */
+static void requests_that_cannot_be_read(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t	    size;
+	} rows[] = {
+		{ "\x0a\x7f", 2 },		   /* longer than the message */
+		{ "\x00\x00", 2 },		   /* no field has number 0 */
+		{ "\x07\x00", 2 },		   /* nor that, of no type */
+		{ "\x80\x80\x80\x80\x10\x00", 6 }, /* a tag of more than 32 bits */
+		{ "\xf8\x01", 2 },		   /* a number without a value */
+		{ "\xf8\x01\x80", 3 },		   /* that ends in the middle */
+		{ "\xf8\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13 },
+		{ "\xf9\x01\x00\x00\x00\x00\x00\x00\x00", 9 }, /* 7 of 8 bytes */
+		{ "\xfd\x01\x00\x00\x00", 5 },		       /* 3 of 4 bytes */
+		{ "\xff\x01\x00", 3 },			       /* type 7 */
+		{ "\x80", 1 },
+	};
+	const struct vdi_serve_method *method;
+
+	for (size_t i = 0; (method = vdi_serve_method_at(i)) != NULL; i++)
+		for (size_t row = 0; method->kind == VDI_SERVE_UNARY && row < VDI_ARRAY_SIZE(rows); row++) {
+			struct etcd_server_call call;
+
+			etcd_server_call_init(&call, *state);
+			etcd_server_call_open(&call, *state, method->path);
+			etcd_server_call_send_bytes(&call, rows[row].bytes, rows[row].size);
+			if (!call.is_finished || call.code != VDI_RPC_INTERNAL || call.count ||
+			    strstr(call.text, "invalid wire-format") == NULL)
+				fail_msg("%s, row %zu: %d %s", method->path, row, call.code, call.text);
+			etcd_server_call_end(&call);
+		}
+}
+
+/* Unknown fields of any type are passed over, also where no field is known. */
+static void requests_with_unknown_fields(void **state)
+{
+	static const char	 unknown[] = "\xf8\x3f\x05"
+					     "\xf9\x3f\x01\x02\x03\x04\x05\x06\x07\x08"
+					     "\xfa\x3f\x02xy"
+					     "\xfd\x3f\x01\x02\x03\x04";
+	static const char *const methods[] = {
+		"/etcdserverpb.Maintenance/Status", "/etcdserverpb.Maintenance/Hash",
+		"/etcdserverpb.Maintenance/HashKV", "/etcdserverpb.Maintenance/Defragment",
+		"/etcdserverpb.Cluster/MemberList", "/etcdserverpb.Auth/AuthStatus",
+		"/etcdserverpb.Auth/UserList",	    "/etcdserverpb.Auth/RoleList",
+		"/etcdserverpb.Lease/LeaseLeases",  "/etcdserverpb.Maintenance/Snapshot",
+		"/etcdserverpb.Maintenance/Alarm",  "/etcdserverpb.Lease/LeaseGrant",
+		"/grpc.health.v1.Health/Check",
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(methods); i++) {
+		struct etcd_server_call call;
+
+		etcd_server_call_init(&call, *state);
+		etcd_server_call_open(&call, *state, methods[i]);
+		etcd_server_call_send_bytes(&call, unknown, sizeof unknown - 1);
+		if (!call.is_finished || call.code != 0)
+			fail_msg("%s: %d %s", methods[i], call.code, call.text);
+		etcd_server_call_end(&call);
+	}
 }
 
 static void e160_one_member_that_can_be_reached(void **state)
@@ -258,6 +346,39 @@ static void e165_a_snapshot_waits_for_its_reader(void **state)
 	etcd_server_call_end(&call);
 }
 
+/* A transport that says at any moment that there is room disturbs nothing. */
+static void e165_room_that_nobody_waits_for(void **state)
+{
+	struct etcd_server_fixture   *fixture = *state;
+	Etcdserverpb__SnapshotRequest request = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
+	struct etcd_server_call	      call;
+	static char		      value[200001];
+	uint64_t		      left = UINT64_MAX;
+
+	memset(value, 'v', sizeof value - 1);
+	etcd_server_put(fixture, "k", value);
+	etcd_server_call_post(&call, fixture, "/etcdserverpb.Maintenance/Snapshot", &request.base);
+	do
+		vdi_etcdserver_writable(&call.base);
+	while (vdi_sim_step(fixture->env));
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, 0);
+	assert_true(call.count > 5);
+	for (size_t i = 0; i < call.count; i++) {
+		Etcdserverpb__SnapshotResponse *part = etcdserverpb__snapshot_response__unpack(
+			NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
+
+		if (i == 0)
+			left = part->blob.len + part->remaining_bytes;
+		if (i + 1 < call.count)
+			left -= part->blob.len;
+		assert_int_equal(part->remaining_bytes, left);
+		etcdserverpb__snapshot_response__free_unpacked(part, NULL);
+	}
+	assert_int_equal(left, 0);
+	etcd_server_call_end(&call);
+}
+
 static void e165_the_messages_of_a_snapshot(void **state)
 {
 	Etcdserverpb__SnapshotRequest request = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
@@ -322,6 +443,36 @@ static void e164_downgrades(void **state)
 	downgrade(*state, ENABLE, "3.6",
 		  VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION); /* no older etcd can read these files */
 	downgrade(*state, CANCEL, "", -1);
+	downgrade(*state, VALIDATE, "", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, VALIDATE, "/.6", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, VALIDATE, ":.6", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, VALIDATE, "3./", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, VALIDATE, "3.:", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, VALIDATE, "3,6", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, VALIDATE, "3.6.", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, VALIDATE, "3.6./", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, VALIDATE, "3.6.:", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, VALIDATE, "3.6-rc", VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, VALIDATE, "3.6.0-rc.1", -1);
+	downgrade(*state, VALIDATE, "3.6.9", -1);
+	downgrade(*state, VALIDATE, "0.0", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
+	downgrade(*state, VALIDATE, "9.9", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
+	/* 63 characters are a version, 64 are too many. */
+	downgrade(*state, VALIDATE, "3.6.000000000000000000000000000000000000000000000000000000000000000",
+		  VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	downgrade(*state, VALIDATE, "3.6.00000000000000000000000000000000000000000000000000000000000", -1);
+	for (int action = 3; action < 6; action++) { /* known to nobody */
+		Etcdserverpb__DowngradeRequest request = ETCDSERVERPB__DOWNGRADE_REQUEST__INIT;
+		struct etcd_server_call	       call;
+
+		request.action = (Etcdserverpb__DowngradeRequest__DowngradeAction) action;
+		request.version = (char *) (uintptr_t) "3.6";
+		etcd_server_call_init(&call, *state);
+		assert_null(etcd_server_ask(*state, &call, "/etcdserverpb.Maintenance/Downgrade",
+					    &request.base, &etcdserverpb__downgrade_response__descriptor));
+		assert_int_equal(call.code, VDI_RPC_UNKNOWN);
+		assert_string_equal(call.text, "etcdserver: unknown method");
+	}
 }
 
 /* A member that is alone stays so: our own is refused for what it is, others do not exist. */
@@ -476,6 +627,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
 		CASE(e155_health_is_of_the_whole_server),
+		CASE(e155_health_can_be_watched),
+		CASE(requests_that_cannot_be_read),
+		CASE(requests_with_unknown_fields),
 		CASE(e160_one_member_that_can_be_reached),
 		CASE(e120_ids_and_term_stay),
 		CASE(e161_status),
@@ -484,6 +638,7 @@ int main(void)
 		CASE(e162_alarms),
 		CASE(e165_the_messages_of_a_snapshot),
 		CASE(e165_a_snapshot_waits_for_its_reader),
+		CASE(e165_room_that_nobody_waits_for),
 		CASE(e164_downgrades),
 		CASE(e166_members_are_not_changed),
 		CASE(e160_peer_urls_can_be_changed),

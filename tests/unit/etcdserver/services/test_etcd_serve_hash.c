@@ -117,6 +117,22 @@ static void e471_ten_hashes_are_remembered(void **state)
 	}
 }
 
+/* Asking again and again at one revision takes no place of the others. */
+static void e471_a_revision_is_remembered_once(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	uint32_t		    before;
+
+	(void) etcd_server_put_leased(fixture, "k", "1", 0);
+	(void) etcd_server_put_leased(fixture, "k", "2", 0);
+	before = hash_of(fixture, 3, -1);
+	(void) etcd_server_put_leased(fixture, "k", "3", 0);
+	for (int i = 0; i < 20; i++)
+		(void) hash_of(fixture, 4, -1);
+	etcd_server_compact(fixture, 3);
+	assert_int_equal(hash_of(fixture, 3, -1), before);
+}
+
 static struct etcd_server_call *post(struct etcd_server_fixture *fixture, const char *method,
 				     const ProtobufCMessage *request)
 {
@@ -375,6 +391,7 @@ int main(void)
 		CASE(e471_a_hash_is_of_what_there_is),
 		CASE(e471_the_hash_of_before_a_compaction_stays),
 		CASE(e471_old_hashes_are_forgotten),
+		CASE(e471_a_revision_is_remembered_once),
 		cmocka_unit_test(e471_ten_hashes_are_remembered),
 		CASE(e1022_a_hash_and_its_revision_belong_together),
 		CASE(e402_records_are_hashed_as_etcd_writes_them),

@@ -1,6 +1,8 @@
 /* Long ranges and RangeStream of the etcd server, without a network: one range in chunks, and what ends it.
  * */
 #include "etcd_server_fixture.h"
+
+#include "actor_sim.h"
 #include "vdtest.h"
 
 /* k0000, k0001, ... */
@@ -33,6 +35,111 @@ static void e424_long_ranges_are_answered_by_a_worker(void **state)
 	ETCD_FREE(response);
 }
 
+/* The thread of the transport answers short ranges itself. */
+static void e424_short_ranges_are_answered_at_once(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	static const struct {
+		int64_t limit;
+		int	keys;
+		bool	count_only, is_at_once;
+	} rows[] = {
+		{ 0, 64, false, true },	   { 0, 65, false, false }, { 64, 600, false, true },
+		{ 65, 600, false, false }, { 1, 600, false, true }, { 0, 600, true, true },
+	};
+	int there = 0;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+		struct etcd_server_call	   call;
+		char			   key[16];
+
+		for (; there < rows[i].keys; there++) {
+			(void) snprintf(key, sizeof key, "k%04d", there);
+			(void) etcd_server_put_leased(fixture, key, "v", 0);
+		}
+		request.key = etcd_bytes("k");
+		request.range_end = etcd_bytes("l");
+		request.limit = rows[i].limit;
+		request.count_only = rows[i].count_only;
+		etcd_server_call_post(&call, fixture, "/etcdserverpb.KV/Range", &request.base);
+		if (call.is_finished != rows[i].is_at_once)
+			fail_msg("row %zu", i);
+		(void) vdi_sim_run_until_idle(fixture->env);
+		assert_true(call.is_finished);
+		assert_int_equal(call.code, 0);
+		etcd_server_call_end(&call);
+	}
+}
+
+/* The half-close that follows a request, or a second request, changes nothing for a call in progress. */
+static void a_call_has_one_request(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__RangeRequest  request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	struct etcd_server_call	    call;
+	char			    bytes[] = "\x0a\x01z";
+
+	put_many(fixture, 100);
+	request.key = etcd_bytes("k");
+	request.range_end = etcd_bytes("l");
+	for (int is_half_close = 0; is_half_close < 2; is_half_close++) {
+		struct vdi_rpc_message	     second = { .bytes = { is_half_close ? NULL : bytes,
+								   is_half_close ? 0 : 3 } };
+		Etcdserverpb__RangeResponse *response;
+
+		etcd_server_call_post(&call, fixture, "/etcdserverpb.KV/Range", &request.base);
+		assert_false(call.is_finished);
+		vdi_etcdserver_message(&call.base, &second);
+		(void) vdi_sim_run_until_idle(fixture->env);
+		assert_true(call.is_finished);
+		assert_int_equal(call.code, 0);
+		assert_int_equal(call.count, 1);
+		response = etcdserverpb__range_response__unpack(NULL, call.sizes[0],
+								(const uint8_t *) call.messages[0]);
+		assert_int_equal(response->n_kvs, 100);
+		ETCD_FREE(response);
+		etcd_server_call_end(&call);
+		assert_int_equal(fixture->server->unary_count, 0);
+	}
+	/* Without a request there is nothing to answer. */
+	etcd_server_call_init(&call, fixture);
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/Range");
+	etcd_server_call_send(&call, NULL);
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, VDI_RPC_INTERNAL);
+	assert_string_equal(call.text, "grpc: the call ended before its request");
+	etcd_server_call_end(&call);
+}
+
+/* A transport that says at any moment that there is room disturbs nothing: each key comes once. */
+static void e431_room_that_nobody_waits_for(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__RangeRequest  request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	struct etcd_server_call	    call;
+	size_t			    keys = 0;
+
+	put_many(fixture, 100);
+	request.key = etcd_bytes("k");
+	request.range_end = etcd_bytes("l");
+	etcd_server_call_post(&call, fixture, "/etcdserverpb.KV/RangeStream", &request.base);
+	do
+		vdi_etcdserver_writable(&call.base);
+	while (vdi_sim_step(fixture->env));
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, 0);
+	for (size_t i = 0; i < call.count; i++) {
+		Etcdserverpb__RangeStreamResponse *part = etcdserverpb__range_stream_response__unpack(
+			NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
+
+		keys += part->range_response->n_kvs;
+		etcdserverpb__range_stream_response__free_unpacked(part, NULL);
+	}
+	assert_int_equal(keys, 100);
+	etcd_server_call_end(&call);
+}
+
 static void e431_range_stream_is_one_range_in_chunks(void **state)
 {
 	struct etcd_server_fixture *fixture = *state;
@@ -60,6 +167,7 @@ static void e431_range_stream_is_one_range_in_chunks(void **state)
 		bool is_last = i + 1 == call.count;
 
 		assert_int_equal(part->range_response->header != NULL, is_last);
+		assert_int_equal(part->range_response->more, is_last);
 		if (i == 0)
 			assert_int_equal(part->range_response->n_kvs, 10);
 		keys += part->range_response->n_kvs;
@@ -208,6 +316,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
 		CASE(e424_long_ranges_are_answered_by_a_worker),
+		CASE(e424_short_ranges_are_answered_at_once),
+		CASE(a_call_has_one_request),
+		CASE(e431_room_that_nobody_waits_for),
 		CASE(e431_range_stream_is_one_range_in_chunks),
 		CASE(e431_a_sorted_stream_is_sorted_as_one),
 		CASE(e431_a_compaction_ends_the_stream),

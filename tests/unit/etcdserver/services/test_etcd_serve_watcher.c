@@ -534,6 +534,112 @@ static void put_together(struct watch_test *test, const char *const *keys, size_
 	free(puts);
 }
 
+/* A transaction in two fragments, of which the second one does not fit, again and again: it comes once, and
+ * whole. */
+static void e345_a_fragment_waits_for_room_as_often_as_it_must(void **state)
+{
+	struct watch_test	*test = *state;
+	Etcdserverpb__TxnRequest request = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__PutRequest puts[3];
+	Etcdserverpb__RequestOp	 ops[3], *list[3];
+	static const char *const keys[] = { "k1", "k2", "k3" };
+	uint8_t			*value = calloc(1, 450000);
+
+	for (size_t i = 0; i < 3; i++) {
+		etcdserverpb__put_request__init(&puts[i]);
+		etcdserverpb__request_op__init(&ops[i]);
+		puts[i].key = etcd_bytes(keys[i]);
+		puts[i].value = (ProtobufCBinaryData) { 450000, value };
+		ops[i].request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT;
+		ops[i].request_put = &puts[i];
+		list[i] = &ops[i];
+	}
+	request.success = list;
+	request.n_success = 3;
+	for (int i = 0; i < 2; i++)
+		ETCD_FREE(ETCD_ASK(&test->fixture, "KV/Txn", &request, txn_response));
+	test->call.room = 2;
+	create(test,
+	       (struct create) { .key = "k", .end = "l", .start = 3, .previous = true, .fragment = true });
+	EXPECT(test, "h3 id0 created");
+	EXPECT(test, "h3 id0 fragment PUT k1@3(was @2) PUT k2@3(was @2)");
+	for (int i = 0; i < 5; i++) {
+		etcd_server_call_make_room(&test->call, 0);
+		EXPECT(test, "nothing");
+	}
+	etcd_server_call_make_room(&test->call, SIZE_MAX);
+	EXPECT(test, "h3 id0 PUT k3@3(was @2)");
+	EXPECT(test, "nothing");
+	etcd_server_delete(&test->fixture, "k1");
+	EXPECT(test, "h4 id0 DELETE k1@4(was @3)");
+	free(value);
+}
+
+/* As many watchers of one stream as are allowed; one more is refused by itself, and one that ends makes
+ * room. */
+static void a_stream_has_a_limit_of_watchers(void **state)
+{
+	struct watch_test *test = *state;
+
+	test->fixture.server->options.watchers_max = 3;
+	for (int i = 0; i < 3; i++)
+		create(test, (struct create) { .key = "k" });
+	EXPECT(test, "h1 id0 created");
+	EXPECT(test, "h1 id1 created");
+	EXPECT(test, "h1 id2 created");
+	create(test, (struct create) { .key = "k" });
+	EXPECT(test, "h1 id-1 created canceled reason etcdserver: too many requests");
+	cancel(test, 1);
+	EXPECT(test, "h1 id1 canceled");
+	create(test, (struct create) { .key = "k" });
+	EXPECT(test, "h1 id3 created");
+	assert_false(test->call.is_finished);
+}
+
+/* The periodic notice of a watcher, and the answer to a request for progress of all: neither brings the
+ * other. */
+static void e343_a_notice_comes_once(void **state)
+{
+	struct watch_test *test = *state;
+
+	create(test, (struct create) { .key = "k", .notify = true });
+	EXPECT(test, "h1 id0 created");
+	vdi_sim_advance(test->fixture.env, VD_SECONDS(12));
+	EXPECT(test, "h1 id0");
+	EXPECT(test, "nothing");
+	for (int i = 0; i < 3; i++) {
+		progress(test);
+		EXPECT(test, "h1 id-1");
+		EXPECT(test, "nothing");
+	}
+	vdi_sim_advance(test->fixture.env, VD_SECONDS(11));
+	EXPECT(test, "h1 id0");
+	EXPECT(test, "nothing");
+}
+
+/* A request that is no message ends the stream, wherever in it the damage is. */
+static void requests_that_cannot_be_read(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t	    size;
+	} rows[] = {
+		{ "\x0a\x7f", 2 },	       /* the request */
+		{ "\x0a\x02\x0a\x7f", 4 },     /* a creation */
+		{ "\x0a\x03\x2a\x01\x80", 5 }, /* its packed filters */
+	};
+	struct watch_test *test = *state;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		etcd_server_call_end(&test->call);
+		open_stream(test);
+		etcd_server_call_send_bytes(&test->call, rows[i].bytes, rows[i].size);
+		EXPECT(test, "nothing");
+		assert_true(test->call.is_finished);
+		assert_int_equal(test->call.code, VDI_RPC_INTERNAL);
+	}
+}
+
 static void e1005_a_large_transaction_is_encoded_once(void **state)
 {
 	struct watch_test	     *test = *state;
@@ -765,6 +871,10 @@ int main(void)
 		CASE(e334_what_is_compacted_meanwhile_ends_the_watcher),
 		CASE(e328_compaction_ends_no_watcher_that_keeps_up),
 		CASE(e310_control_answers_wait_for_room_and_requests_for_them),
+		CASE(e345_a_fragment_waits_for_room_as_often_as_it_must),
+		CASE(e343_a_notice_comes_once),
+		CASE(a_stream_has_a_limit_of_watchers),
+		CASE(requests_that_cannot_be_read),
 		CASE(e345_a_larger_event_is_alone),
 		CASE(e345_fragments),
 		cmocka_unit_test(e301_the_interval_of_progress_has_a_least_and_a_jitter),

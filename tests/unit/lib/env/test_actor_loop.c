@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "actor_loop.h"
-#include "thread.h"
 #include "actor_suite.h"
 #include "env.h"
+#include "thread.h"
 
 static void loop_world_free(struct actor_world *world)
 {
@@ -30,7 +30,7 @@ static void actor_world_init(struct actor_world *world)
 	new_env_and_loop(&world->env, &loop);
 	assert_status(vdi_loop_start_thread(loop, "loop"), VD_OK);
 	world->own = loop;
-	world->runner = vdi_loop_runner(loop);
+	world->executor = vdi_loop_executor(loop);
 	world->waker_threads = 3;
 	world->free = loop_world_free;
 }
@@ -90,7 +90,8 @@ static void an_actor_awake_for_ever_leaves_events_their_turn(void **state)
 
 	(void) state;
 	new_env_and_loop(&env, &stopper.loop);
-	assert_status(vd_runner_actor_new(vdi_loop_runner(stopper.loop), &options, &stopper.actor), VD_OK);
+	assert_status(vd_executor_actor_new(vdi_loop_executor(stopper.loop), &options, &stopper.actor),
+		      VD_OK);
 	assert_int_equal(pipe(pipe_fds), 0);
 	assert_int_equal(write(pipe_fds[1], "x", 1), 1);
 	event = event_new(vdi_loop_base(stopper.loop), pipe_fds[0], EV_READ | EV_PERSIST, on_event, &stopper);
@@ -155,8 +156,9 @@ static void actors_that_take_long_leave_events_their_turn(void **state)
 		struct vd_actor_options options = { .name = "burner", .run = burn, .arg = &burners[i] };
 
 		burners[i] = (struct burner) { .env = env, .shared = &shared };
-		assert_status(vd_runner_actor_new(vdi_loop_runner(shared.loop), &options, &burners[i].actor),
-			      VD_OK);
+		assert_status(
+			vd_executor_actor_new(vdi_loop_executor(shared.loop), &options, &burners[i].actor),
+			VD_OK);
 		vd_actor_wake(burners[i].actor);
 	}
 	vdi_loop_run(shared.loop);
@@ -251,7 +253,7 @@ static void freeing_the_loop_ends_closed_actors(void **state)
 
 	(void) state;
 	new_env_and_loop(&env, &loop);
-	assert_status(vd_runner_actor_new(vdi_loop_runner(loop), &options, &stopper.actor), VD_OK);
+	assert_status(vd_executor_actor_new(vdi_loop_executor(loop), &options, &stopper.actor), VD_OK);
 	vd_actor_wake(stopper.actor);
 	vd_actor_close(stopper.actor, note_done, &is_done);
 	assert_false(is_done);

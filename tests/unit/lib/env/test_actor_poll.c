@@ -55,7 +55,7 @@ static void actor_world_init(struct actor_world *world)
 	assert_int_equal(pipe(own->stop), 0);
 	assert_int_equal(pthread_create(&own->thread, NULL, poll_for_ever, own), 0);
 	world->own = own;
-	world->runner = vd_poller_runner(own->poller);
+	world->executor = vd_poller_executor(own->poller);
 	world->waker_threads = 3;
 	world->free = poll_world_free;
 }
@@ -104,7 +104,7 @@ static void it_is_readable_while_there_is_something_to_do(void **state)
 
 	new_env(&env);
 	assert_status(vd_poller_new(env, &poller), VD_OK);
-	assert_status(vd_runner_actor_new(vd_poller_runner(poller), &options, &lazy.actor), VD_OK);
+	assert_status(vd_executor_actor_new(vd_poller_executor(poller), &options, &lazy.actor), VD_OK);
 	assert_false(is_readable(poller));
 	assert_int_equal(vd_poller_run(poller), 0);
 	vd_actor_wake(lazy.actor);

@@ -14,7 +14,7 @@ static void actor_world_init(struct actor_world *world)
 
 	options.threads = 3;
 	assert_status(vd_env_new_threads(&options, &world->env), VD_OK);
-	world->runner = vdi_env_runner(world->env);
+	world->executor = vdi_env_executor(world->env);
 	world->waker_threads = 3;
 	world->free = threads_world_free;
 }

@@ -13,13 +13,13 @@
 #include "thread.h"
 
 struct world {
-	struct vd_env	    *env;
-	struct vdi_metric   *taken, *lost;
-	char		     directory[TEMP_FOLDER_SIZE], path[96], other[96];
-	struct vdi_line_log *log;
-	_Atomic unsigned     warnings;
-	char		     last[256];
-	int64_t		     alloc_live;
+	struct vd_env	     *env;
+	struct vdi_metric    *taken, *lost;
+	char		      directory[TEMP_FOLDER_SIZE], path[96], other[96];
+	struct vdi_async_log *log;
+	_Atomic unsigned      warnings;
+	char		      last[256];
+	int64_t		      alloc_live;
 };
 
 static struct world world;
@@ -56,7 +56,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void) state;
-	world.log = vdi_line_log_close(world.log);
+	world.log = vdi_async_log_close(world.log);
 	vdi_metric_release(world.taken);
 	vdi_metric_release(world.lost);
 	vd_env_free(world.env);
@@ -67,20 +67,20 @@ static int tear_down(void **state)
 
 static vd_status open_log(const char *path, size_t pending_bytes_max, struct vd_error *error)
 {
-	const struct vdi_line_log_options options = { "test log", path, pending_bytes_max, world.taken,
-						      world.lost };
+	const struct vdi_async_log_options options = { "test log", path, pending_bytes_max, world.taken,
+						       world.lost };
 
-	return vdi_line_log_open(world.env, &options, &world.log, error);
+	return vdi_async_log_open(world.env, &options, &world.log, error);
 }
 
 static void close_log(void)
 {
-	world.log = vdi_line_log_close(world.log);
+	world.log = vdi_async_log_close(world.log);
 }
 
 static void put(const char *text)
 {
-	vdi_line_log_put(world.log, vd_bytes_of(text));
+	vdi_async_log_put(world.log, vd_bytes_of(text));
 }
 
 static size_t read_file(const char *path, char *text, size_t size)
@@ -97,7 +97,7 @@ static size_t read_file(const char *path, char *text, size_t size)
 
 static void lines_come_in_order_behind_what_was_there(void **state)
 {
-	struct stat facts;
+	struct stat attributes;
 	char	    text[64];
 
 	(void) state;
@@ -112,8 +112,8 @@ static void lines_come_in_order_behind_what_was_there(void **state)
 	assert_string_equal(text, "one\n\ntwo\none\n\ntwo\n");
 	assert_int_equal(vdi_metric_value(world.taken), 6);
 	assert_int_equal(vdi_metric_value(world.lost), 0);
-	assert_int_equal(stat(world.path, &facts), 0);
-	assert_int_equal(facts.st_mode & 0777, 0600); /* whatever the umask */
+	assert_int_equal(stat(world.path, &attributes), 0);
+	assert_int_equal(attributes.st_mode & 0777, 0600); /* whatever the umask */
 }
 
 static void *put_many(void *arg)
@@ -157,13 +157,13 @@ static void a_renamed_file_is_opened_anew(void **state)
 	char text[64];
 
 	(void) state;
-	vdi_line_log_reopen(NULL);
+	vdi_async_log_reopen(NULL);
 	assert_status(open_log(world.path, 0, NULL), VD_OK);
 	put("old");
 	close_log();
 	assert_status(open_log(world.path, 0, NULL), VD_OK);
 	assert_int_equal(rename(world.path, world.other), 0);
-	vdi_line_log_reopen(world.log);
+	vdi_async_log_reopen(world.log);
 	put("new");
 	close_log();
 	(void) read_file(world.other, text, sizeof text);
@@ -174,10 +174,10 @@ static void a_renamed_file_is_opened_anew(void **state)
 
 static unsigned mode_of(const char *path)
 {
-	struct stat facts;
+	struct stat attributes;
 
-	assert_int_equal(stat(path, &facts), 0);
-	return facts.st_mode & 07777;
+	assert_int_equal(stat(path, &attributes), 0);
+	return attributes.st_mode & 07777;
 }
 
 /* Made by an older version, or by logrotate. */
@@ -196,7 +196,7 @@ static void a_file_that_others_could_read_is_narrowed_with_a_warning(void **stat
 	fd = open(world.path, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	assert_int_equal(fchmod(fd, 0640), 0);
 	assert_int_equal(close(fd), 0);
-	vdi_line_log_reopen(world.log);
+	vdi_async_log_reopen(world.log);
 	put("new");
 	close_log();
 	assert_int_equal(mode_of(world.path), 0600);
@@ -211,7 +211,7 @@ static void a_file_that_cannot_be_opened_anew_is_kept(void **state)
 	assert_status(open_log(world.path, 0, NULL), VD_OK);
 	assert_int_equal(rename(world.path, world.other), 0);
 	assert_int_equal(mkdir(world.path, 0700), 0);
-	vdi_line_log_reopen(world.log);
+	vdi_async_log_reopen(world.log);
 	put("kept");
 	close_log();
 	assert_int_equal(rmdir(world.path), 0);
@@ -285,8 +285,8 @@ static void files_that_cannot_be_opened_are_named(void **state)
 	assert_string_equal(error.message, wanted);
 	assert_int_equal(mkfifo(world.path, 0600), 0); /* nobody reads it: that must not block */
 	assert_status(open_log(world.path, 0, &error), VD_IO);
-	vdi_line_log_put(NULL, vd_bytes_of("x"));
-	assert_null(vdi_line_log_close(NULL));
+	vdi_async_log_put(NULL, vd_bytes_of("x"));
+	assert_null(vdi_async_log_close(NULL));
 }
 
 /* Its reader has stopped: lines are kept until there is no room, and the end does not wait for ever. */
@@ -302,7 +302,7 @@ static void a_pipe_that_nobody_reads(void **state)
 	assert_true(fd >= 0);
 	assert_status(open_log(world.path, 400000, NULL), VD_OK);
 	for (int i = 0; i < 2000; i++)
-		vdi_line_log_put(world.log, (struct vd_bytes) { line, sizeof line });
+		vdi_async_log_put(world.log, (struct vd_bytes) { line, sizeof line });
 	close_log();
 	assert_true(vdi_metric_value(world.lost) > 0);
 	assert_true(vdi_metric_value(world.taken) > 0);

@@ -168,10 +168,10 @@ static const char *path_of(const char *name)
 
 static unsigned os_mode(const char *name)
 {
-	struct stat facts;
+	struct stat attributes;
 
-	assert_int_equal(stat(path_of(name), &facts), 0);
-	return facts.st_mode & 07777;
+	assert_int_equal(stat(path_of(name), &attributes), 0);
+	return attributes.st_mode & 07777;
 }
 
 static void remove_all(void)

@@ -164,17 +164,17 @@ static void a_failed_allocation_makes_no_env(void **state)
 	assert_int_equal(vdi_alloc_live(), live);
 }
 
-static void runners_have_numbers(void **state)
+static void executors_have_numbers(void **state)
 {
-	static char    runners[VDI_RUNNERS_NUMBERED + 1];
+	static char    executors[VDI_EXECUTORS_NUMBERED + 1];
 	struct vd_env *env;
 
 	(void) state;
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
-	for (unsigned i = 0; i < VDI_RUNNERS_NUMBERED; i++)
-		assert_int_equal(vdi_env_runner_number(env, &runners[i]), i + 1);
-	assert_int_equal(vdi_env_runner_number(env, &runners[0]), 1);
-	assert_int_equal(vdi_env_runner_number(env, &runners[VDI_RUNNERS_NUMBERED]), 0);
+	for (unsigned i = 0; i < VDI_EXECUTORS_NUMBERED; i++)
+		assert_int_equal(vdi_env_executor_number(env, &executors[i]), i + 1);
+	assert_int_equal(vdi_env_executor_number(env, &executors[0]), 1);
+	assert_int_equal(vdi_env_executor_number(env, &executors[VDI_EXECUTORS_NUMBERED]), 0);
 	vd_env_free(env);
 }
 
@@ -187,7 +187,7 @@ int main(void)
 		cmocka_unit_test(options_may_be_shorter_but_not_wrong),
 		cmocka_unit_test(real_time_goes_forward),
 		cmocka_unit_test(a_failed_allocation_makes_no_env),
-		cmocka_unit_test(runners_have_numbers),
+		cmocka_unit_test(executors_have_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 #include "json_scan.h"
 
-struct verdict {
+struct decision {
 	const char *json;
 	size_t	    size;     /* 0: strlen */
 	int	    error_at; /* -1: accepted */
@@ -23,7 +23,7 @@ static vd_status validate(const char *json, size_t size, struct vd_error *error)
 	return status;
 }
 
-static void check_verdicts(const struct verdict *rows, size_t count)
+static void check_decisions(const struct decision *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		size_t		size = rows[i].size ? rows[i].size : strlen(rows[i].json);
@@ -45,7 +45,7 @@ static void check_verdicts(const struct verdict *rows, size_t count)
 
 static void h701_grammar_of_rfc_8259(void **state)
 {
-	static const struct verdict rows[] = {
+	static const struct decision rows[] = {
 		{ "{}", 0, -1 },
 		{ "[]", 0, -1 },
 		{ " \t\r\n[ ] ", 0, -1 },
@@ -131,12 +131,12 @@ static void h701_grammar_of_rfc_8259(void **state)
 	};
 
 	(void) state;
-	check_verdicts(rows, VDI_ARRAY_SIZE(rows));
+	check_decisions(rows, VDI_ARRAY_SIZE(rows));
 }
 
 static void h701_utf8_is_well_formed(void **state)
 {
-	static const struct verdict rows[] = {
+	static const struct decision rows[] = {
 		{ "\"\xc3\xa9\"", 0, -1 },
 		{ "\"\xe2\x82\xac\"", 0, -1 },
 		{ "\"\xf0\x9f\x98\x80\"", 0, -1 },
@@ -164,12 +164,12 @@ static void h701_utf8_is_well_formed(void **state)
 	};
 
 	(void) state;
-	check_verdicts(rows, VDI_ARRAY_SIZE(rows));
+	check_decisions(rows, VDI_ARRAY_SIZE(rows));
 }
 
 static void h701_surrogates_come_in_pairs(void **state)
 {
-	static const struct verdict rows[] = {
+	static const struct decision rows[] = {
 		{ "\"\\ud83d\\ude00\"", 0, -1 },
 		{ "\"\\uD83D\\uDE00\"", 0, -1 },
 		{ "\"\\u0000\"", 0, -1 },
@@ -184,7 +184,7 @@ static void h701_surrogates_come_in_pairs(void **state)
 	};
 
 	(void) state;
-	check_verdicts(rows, VDI_ARRAY_SIZE(rows));
+	check_decisions(rows, VDI_ARRAY_SIZE(rows));
 }
 
 static void h701_depth_is_bounded(void **state)

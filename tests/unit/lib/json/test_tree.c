@@ -451,9 +451,43 @@ static void an_error_says_what_it_was(void **state)
 	}
 }
 
+static void integers_have_64_bits(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t	    number;
+		bool	    is_integer;
+	} rows[] = {
+		{ "0", 0, true },
+		{ "-0", 0, true },
+		{ "-1", -1, true },
+		{ "10", 10, true },
+		{ "9223372036854775807", INT64_MAX, true },
+		{ "9223372036854775808", 0, false },
+		{ "-9223372036854775807", -INT64_MAX, true },
+		{ "-9223372036854775808", INT64_MIN, true },
+		{ "-9223372036854775809", 0, false },
+		{ "92233720368547758070", 0, false },
+		{ "-92233720368547758080", 0, false },
+		{ "1.0", 0, false },
+		{ "1e2", 0, false },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_node node = { .kind = VDI_NODE_NUMBER, .text = vd_bytes_of(rows[i].text) };
+
+		assert_int_equal(vdi_tree_int_of(&node, 5), rows[i].is_integer ? rows[i].number : 5);
+		assert_int_equal(vdi_tree_int_of(&node, 6), rows[i].is_integer ? rows[i].number : 6);
+		node.kind = VDI_NODE_STRING;
+		assert_int_equal(vdi_tree_int_of(&node, 5), 5);
+	}
+	assert_int_equal(vdi_tree_int_of(NULL, 5), 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(integers_have_64_bits),
 		cmocka_unit_test(every_escape_is_the_character_it_names),
 		cmocka_unit_test(escapes_that_name_nothing),
 		cmocka_unit_test(strings_are_utf8),

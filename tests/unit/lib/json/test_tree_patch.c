@@ -66,6 +66,27 @@ static const struct row rows[] = {
 	  "b/0\"},"
 	  "{\"op\":\"move\",\"from\":\"/c\",\"path\":\"/b/-\"}]",
 	  "{\"b\":[{\"x\":1},3,2]}" },
+	{ STRATEGIC, "{}", "[]", NULL },
+	{ STRATEGIC, "[]", "{}", NULL },
+	{ STRATEGIC, "[]", "[]", NULL },
+	{ STRATEGIC, "{}", "\"x\"", NULL },
+	/* an order of a list that is merged as a whole, or that is no list, changes nothing */
+	{ STRATEGIC, "{\"x\":[2,1]}", "{\"$setElementOrder/x\":[1,2]}", "{\"x\":[2,1]}" },
+	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"b\"},{\"name\":\"a\"}]}}",
+	  "{\"spec\":{\"$setElementOrder/containers\":{\"name\":\"a\"}}}",
+	  "{\"spec\":{\"containers\":[{\"name\":\"b\"},{\"name\":\"a\"}]}}" },
+	{ STRATEGIC, "{\"spec\":{\"containers\":{\"name\":\"b\"}}}",
+	  "{\"spec\":{\"$setElementOrder/containers\":[{\"name\":\"a\"}]}}",
+	  "{\"spec\":{\"containers\":{\"name\":\"b\"}}}" },
+	{ STRATEGIC, "{}", "{\"$setElementOrder/containers\":[{\"name\":\"a\"}]}", "{}" },
+	/* an order of plain values; what it does not name keeps its place */
+	{ STRATEGIC, "{\"metadata\":{\"finalizers\":[\"a\",\"x\",\"b\",\"c\"]}}",
+	  "{\"metadata\":{\"$setElementOrder/finalizers\":[\"c\",\"b\",\"nope\",\"c\",\"a\"]}}",
+	  "{\"metadata\":{\"finalizers\":[\"c\",\"x\",\"b\",\"a\"]}}" },
+	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"x\"},{\"name\":\"b\"}]}}",
+	  "{\"spec\":{\"$setElementOrder/"
+	  "containers\":[{\"name\":\"b\"},{\"other\":\"x\"},{\"name\":\"a\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"name\":\"b\"},{\"name\":\"x\"},{\"name\":\"a\"}]}}" },
 	{ STRATEGIC, "{}", "{\"a\":{\"b\":null,\"c\":{\"d\":1,\"e\":null}}}",
 	  "{\"a\":{\"c\":{\"d\":1}}}" }, /* nulls of what is new are nothing */
 	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"1\"},{\"name\":\"b\"}]}}",

@@ -44,14 +44,14 @@ static char *unpack(const struct vd_blob *frame, size_t *ret_size)
 	return text;
 }
 
-static void assert_member(struct vdi_packer *packer, const char *expected)
+static void assert_member(struct vdi_gzip_writer *gzip_writer, const char *expected)
 {
 	struct vd_blob *frame;
 	size_t		size;
 	char	       *text;
 
-	assert_status(vdi_packer_end(packer, &frame), VD_OK);
-	assert_int_equal(vdi_packer_size(packer), 0);
+	assert_status(vdi_gzip_writer_end(gzip_writer, &frame), VD_OK);
+	assert_int_equal(vdi_gzip_writer_size(gzip_writer), 0);
 	text = unpack(frame, &size);
 	assert_int_equal(size, strlen(expected));
 	assert_memory_equal(text, expected, size);
@@ -62,25 +62,25 @@ static void assert_member(struct vdi_packer *packer, const char *expected)
 static void t202_r642_every_end_is_one_complete_member(void **state)
 {
 	static const char *const writes[] = { "first", "second", "third" };
-	struct vdi_packer	*packer;
+	struct vdi_gzip_writer	*gzip_writer;
 	int64_t			 live = vdi_alloc_live();
 
-	assert_status(vdi_packer_new(&packer), VD_OK);
-	vdi_packer_add(packer, vd_bytes_of("hello"));
-	assert_member(packer, "hello");
+	assert_status(vdi_gzip_writer_new(&gzip_writer), VD_OK);
+	vdi_gzip_writer_add(gzip_writer, vd_bytes_of("hello"));
+	assert_member(gzip_writer, "hello");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(writes); i++) {
-		vdi_packer_add(packer, vd_bytes_of(writes[i]));
-		assert_int_equal(vdi_packer_size(packer), strlen(writes[i]));
-		assert_member(packer, writes[i]);
+		vdi_gzip_writer_add(gzip_writer, vd_bytes_of(writes[i]));
+		assert_int_equal(vdi_gzip_writer_size(gzip_writer), strlen(writes[i]));
+		assert_member(gzip_writer, writes[i]);
 	}
 	/* One end, one member. */
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(writes); i++)
-		vdi_packer_add(packer, vd_bytes_of(writes[i]));
-	assert_member(packer, "firstsecondthird");
+		vdi_gzip_writer_add(gzip_writer, vd_bytes_of(writes[i]));
+	assert_member(gzip_writer, "firstsecondthird");
 	/* Given up in the middle. */
-	vdi_packer_add(packer, vd_bytes_of("lost"));
-	assert_null(vdi_packer_free(packer));
-	assert_null(vdi_packer_free(NULL));
+	vdi_gzip_writer_add(gzip_writer, vd_bytes_of("lost"));
+	assert_null(vdi_gzip_writer_free(gzip_writer));
+	assert_null(vdi_gzip_writer_free(NULL));
 	assert_int_equal(vdi_alloc_live(), live);
 }
 
@@ -88,16 +88,16 @@ static void t202_r642_every_end_is_one_complete_member(void **state)
  * must bring nothing. */
 static void t202_r642_all_is_readable_before_the_last_block(void **state)
 {
-	struct vdi_packer  *packer;
-	struct vd_blob	   *frame;
-	struct vd_bytes	    content;
-	const unsigned char end[] = { 0, 0, 0xff, 0xff, 3, 0 };
-	char		    text[64];
-	z_stream	    stream = { .next_out = (Bytef *) text, .avail_out = sizeof text };
+	struct vdi_gzip_writer *gzip_writer;
+	struct vd_blob	       *frame;
+	struct vd_bytes		content;
+	const unsigned char	end[] = { 0, 0, 0xff, 0xff, 3, 0 };
+	char			text[64];
+	z_stream		stream = { .next_out = (Bytef *) text, .avail_out = sizeof text };
 
-	assert_status(vdi_packer_new(&packer), VD_OK);
-	vdi_packer_add(packer, vd_bytes_of("{\"type\":\"ADDED\"}\n"));
-	assert_status(vdi_packer_end(packer, &frame), VD_OK);
+	assert_status(vdi_gzip_writer_new(&gzip_writer), VD_OK);
+	vdi_gzip_writer_add(gzip_writer, vd_bytes_of("{\"type\":\"ADDED\"}\n"));
+	assert_status(vdi_gzip_writer_end(gzip_writer, &frame), VD_OK);
 	content = vdi_frame_content(frame);
 	assert_int_equal(((const unsigned char *) content.data)[8],
 			 4); /* the fastest level (RFC 1952, XFL) */
@@ -110,36 +110,36 @@ static void t202_r642_all_is_readable_before_the_last_block(void **state)
 	assert_int_equal(stream.total_out, 17);
 	inflateEnd(&stream);
 	vd_blob_unref(frame);
-	vdi_packer_free(packer);
+	vdi_gzip_writer_free(gzip_writer);
 }
 
 static void r642_a_large_member_leaves_no_large_buffer(void **state)
 {
-	struct vdi_packer *packer;
-	struct vd_blob	  *frame;
-	char		  *large = random_text(LARGE), *text;
-	size_t		   size;
-	int64_t		   live;
+	struct vdi_gzip_writer *gzip_writer;
+	struct vd_blob	       *frame;
+	char		       *large = random_text(LARGE), *text;
+	size_t			size;
+	int64_t			live;
 
-	assert_status(vdi_packer_new(&packer), VD_OK);
-	vdi_packer_add(packer, vd_bytes_of("small"));
-	assert_member(packer, "small");
+	assert_status(vdi_gzip_writer_new(&gzip_writer), VD_OK);
+	vdi_gzip_writer_add(gzip_writer, vd_bytes_of("small"));
+	assert_member(gzip_writer, "small");
 	live = vdi_alloc_live();
 	for (size_t at = 0; at < LARGE; at += 100000)
-		vdi_packer_add(packer,
-			       (struct vd_bytes) { large + at, VDI_MIN((size_t) 100000, LARGE - at) });
-	assert_int_equal(vdi_packer_size(packer), LARGE);
-	assert_status(vdi_packer_end(packer, &frame), VD_OK);
+		vdi_gzip_writer_add(gzip_writer,
+				    (struct vd_bytes) { large + at, VDI_MIN((size_t) 100000, LARGE - at) });
+	assert_int_equal(vdi_gzip_writer_size(gzip_writer), LARGE);
+	assert_status(vdi_gzip_writer_end(gzip_writer, &frame), VD_OK);
 	text = unpack(frame, &size);
 	assert_int_equal(size, LARGE);
 	assert_memory_equal(text, large, LARGE);
 	vd_blob_unref(frame);
 	assert_int_equal(vdi_alloc_live(), live - 1);
-	vdi_packer_add(packer, vd_bytes_of("small again"));
-	assert_member(packer, "small again");
+	vdi_gzip_writer_add(gzip_writer, vd_bytes_of("small again"));
+	assert_member(gzip_writer, "small again");
 	free(text);
 	free(large);
-	vdi_packer_free(packer);
+	vdi_gzip_writer_free(gzip_writer);
 }
 
 static void without_memory_a_member_is_lost_and_the_next_is_not(void **state)
@@ -147,26 +147,26 @@ static void without_memory_a_member_is_lost_and_the_next_is_not(void **state)
 	char *large = random_text(200000);
 
 	for (uint64_t nth = 1, lost = 0;; nth++) {
-		int64_t		   live = vdi_alloc_live();
-		struct vdi_packer *packer = NULL;
-		struct vd_blob	  *frame = NULL;
-		vd_status	   status;
+		int64_t			live = vdi_alloc_live();
+		struct vdi_gzip_writer *gzip_writer = NULL;
+		struct vd_blob	       *frame = NULL;
+		vd_status		status;
 
 		(void) vdi_alloc_fail_nth(nth, 1);
-		status = vdi_packer_new(&packer);
+		status = vdi_gzip_writer_new(&gzip_writer);
 		if (status == VD_OK) {
-			vdi_packer_add(packer, (struct vd_bytes) { large, 100000 });
-			vdi_packer_add(packer, (struct vd_bytes) { large, 100000 });
-			status = vdi_packer_end(packer, &frame);
+			vdi_gzip_writer_add(gzip_writer, (struct vd_bytes) { large, 100000 });
+			vdi_gzip_writer_add(gzip_writer, (struct vd_bytes) { large, 100000 });
+			status = vdi_gzip_writer_end(gzip_writer, &frame);
 			lost += status != VD_OK;
 		}
 		(void) vdi_alloc_fail_nth(0, 0);
-		if (packer) {
-			vdi_packer_add(packer, vd_bytes_of("next"));
-			assert_member(packer, "next");
+		if (gzip_writer) {
+			vdi_gzip_writer_add(gzip_writer, vd_bytes_of("next"));
+			assert_member(gzip_writer, "next");
 		}
 		vd_blob_unref(frame);
-		vdi_packer_free(packer);
+		vdi_gzip_writer_free(gzip_writer);
 		assert_int_equal(vdi_alloc_live(), live);
 		if (status == VD_OK) {
 			assert_true(lost > 2);

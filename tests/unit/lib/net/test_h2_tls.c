@@ -2,6 +2,9 @@
  * a pair of sockets. */
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -66,18 +69,16 @@ static int remove_certs(void **state)
 }
 
 /* Shakes hands; what TLS 1.3 sends behind that is taken. */
-static int open_pair(void **state)
+static void open_pair_with(void **state, const struct vdi_rpc_tls *client,
+			   const struct vdi_rpc_server_tls *server)
 {
-	const struct vdi_rpc_tls	client = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
-	const struct vdi_rpc_server_tls server = { .cert_path = rpc_certs_path(&certs, "server.pem"),
-						   .key_path = rpc_certs_path(&certs, "server.key") };
-	struct pair		       *pair = test_calloc(1, sizeof *pair);
-	bool				is_up[2] = { false, false }, wants_write;
-	char				byte;
+	struct pair *pair = test_calloc(1, sizeof *pair);
+	bool	     is_up[2] = { false, false }, wants_write;
+	char	     byte;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair->fds), 0);
-	assert_status(vdi_h2_tls_new_client(&client, &pair->tls[CLIENT], NULL), VD_OK);
-	assert_status(vdi_h2_tls_new_server(&server, false, &pair->tls[SERVER], NULL), VD_OK);
+	assert_status(vdi_h2_tls_new_client(client, &pair->tls[CLIENT], NULL), VD_OK);
+	assert_status(vdi_h2_tls_new_server(server, false, &pair->tls[SERVER], NULL), VD_OK);
 	for (int i = 0; i < 2; i++)
 		assert_status(vdi_h2_link_new(pair->tls[i], pair->fds[i], i == CLIENT ? "localhost" : NULL,
 					      &pair->links[i]),
@@ -94,6 +95,15 @@ static int open_pair(void **state)
 	assert_int_equal(vdi_h2_link_receive(pair->links[CLIENT], &byte, 1), -1);
 	assert_int_equal(errno, EAGAIN);
 	*state = pair;
+}
+
+static int open_pair(void **state)
+{
+	const struct vdi_rpc_tls	client = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	const struct vdi_rpc_server_tls server = { .cert_path = rpc_certs_path(&certs, "server.pem"),
+						   .key_path = rpc_certs_path(&certs, "server.key") };
+
+	open_pair_with(state, &client, &server);
 	return 0;
 }
 
@@ -318,6 +328,93 @@ static void a_handshake_that_breaks_says_why(void **state)
 	}
 }
 
+/* ---- Names of clients ---- */
+
+static FILE *open_file(const char *name, const char *mode)
+{
+	FILE *file = fopen(rpc_certs_path(&certs, name), mode);
+
+	assert_non_null(file);
+	return file;
+}
+
+/* A certificate of the tests' CA whose common name has these bytes; none: without a name. */
+static void make_certificate(const char *name, int size)
+{
+	FILE	 *files[] = { open_file("ca.pem", "r"), open_file("ca.key", "r"), open_file("named.pem", "w"),
+			      open_file("named.key", "w") };
+	X509	 *ca = PEM_read_X509(files[0], NULL, NULL, NULL), *certificate = X509_new();
+	EVP_PKEY *ca_key = PEM_read_PrivateKey(files[1], NULL, NULL, NULL), *key = EVP_EC_gen("P-256");
+	X509_NAME *subject = X509_get_subject_name(certificate);
+
+	assert_non_null(ca);
+	assert_non_null(ca_key);
+	assert_int_equal(X509_set_version(certificate, 2), 1);
+	assert_int_equal(ASN1_INTEGER_set(X509_get_serialNumber(certificate), 7), 1);
+	assert_non_null(X509_gmtime_adj(X509_getm_notBefore(certificate), 0));
+	assert_non_null(X509_gmtime_adj(X509_getm_notAfter(certificate), 86400));
+	assert_int_equal(X509_NAME_add_entry_by_NID(subject, NID_organizationName, MBSTRING_UTF8,
+						    (const unsigned char *) "tests", -1, -1, 0),
+			 1);
+	if (size)
+		assert_int_equal(X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_UTF8,
+							    (const unsigned char *) name, size, -1, 0),
+				 1);
+	assert_int_equal(X509_set_issuer_name(certificate, X509_get_subject_name(ca)), 1);
+	assert_int_equal(X509_set_pubkey(certificate, key), 1);
+	assert_true(X509_sign(certificate, ca_key, EVP_sha256()) > 0);
+	assert_int_equal(PEM_write_X509(files[2], certificate), 1);
+	assert_int_equal(PEM_write_PrivateKey(files[3], key, NULL, NULL, 0, NULL, NULL), 1);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(files); i++)
+		assert_int_equal(fclose(files[i]), 0);
+	X509_free(ca);
+	X509_free(certificate);
+	EVP_PKEY_free(ca_key);
+	EVP_PKEY_free(key);
+}
+
+/* The name that a server sees, in room of that size; what was in the room before does not matter. */
+static void expect_name(const char *name, int size, size_t room_size, const char *expected)
+{
+	struct vdi_rpc_tls	  client;
+	struct vdi_rpc_server_tls server;
+	char			  room[80];
+	struct pair		 *pair;
+	void			 *opened;
+
+	make_certificate(name, size);
+	client = (struct vdi_rpc_tls) { .ca_path = rpc_certs_path(&certs, "ca.pem"),
+					.cert_path = rpc_certs_path(&certs, "named.pem"),
+					.key_path = rpc_certs_path(&certs, "named.key") };
+	server = (struct vdi_rpc_server_tls) { .cert_path = rpc_certs_path(&certs, "server.pem"),
+					       .key_path = rpc_certs_path(&certs, "server.key"),
+					       .client_ca_path = rpc_certs_path(&certs, "ca.pem") };
+	open_pair_with(&opened, &client, &server);
+	pair = opened;
+	memset(room, 'x', sizeof room);
+	vdi_h2_link_common_name(pair->links[SERVER], room, room_size);
+	assert_string_equal(room, expected);
+	(void) close_pair(&opened);
+}
+
+/* Whoever has a certificate for a name with a NUL in it is not the one that the first part names. */
+static void a_common_name_is_whole_or_none(void **state)
+{
+	(void) state;
+	expect_name("bob", 3, 80, "bob");
+	expect_name("b\xc3\xb6"
+		    "b",
+		    4, 80,
+		    "b\xc3\xb6"
+		    "b");
+	expect_name("bob", 3, 4, "bob");
+	expect_name("bob", 3, 3, "bo");
+	expect_name("", 0, 80, "");
+	expect_name("root\0.example", 13, 80, "");
+	expect_name("\0root", 5, 80, "");
+	expect_name("root\0", 5, 80, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +429,7 @@ int main(void)
 		cmocka_unit_test(a_socket_that_breaks_says_why),
 		cmocka_unit_test_setup_teardown(a_handshake_that_breaks_says_why, open_pair,
 						close_faulty_pair),
+		cmocka_unit_test(a_common_name_is_whole_or_none),
 	};
 
 	return cmocka_run_group_tests(tests, make_certs, remove_certs);

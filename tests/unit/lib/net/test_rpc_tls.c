@@ -282,6 +282,43 @@ static void a_key_that_fits_no_certificate(void **state)
 	assert_memory_equal(error.message, wanted, strlen(wanted));
 }
 
+/* Every allocation of a client with TLS may fail: there is no client then, and what was taken is given
+ * back. */
+static void without_memory_there_is_no_client(void **state)
+{
+	struct vdi_rpc_tls	      tls = { .ca_path = rpc_certs_path(&certs, "ca.pem"),
+					      .cert_path = rpc_certs_path(&certs, "client.pem"),
+					      .key_path = rpc_certs_path(&certs, "client.key"),
+					      .server_name = "localhost" };
+	const char		     *endpoints[] = { "https://127.0.0.1:1", "unix:/nowhere/s" };
+	struct vdi_rpc_client_options options = { .endpoints = endpoints, .endpoint_count = 2, .tls = &tls };
+	struct vdi_rpc_client	     *client = NULL;
+	bool			      was_reached = true;
+
+	(void) state;
+	if (rpc_is_grpc()) /* core has memory of its own, and needs it */
+		return;
+	for (uint64_t n = 1; was_reached; n++) {
+		int64_t		before = vdi_alloc_live();
+		struct vd_error error = { 0 };
+		vd_status	status;
+
+		vdi_alloc_fail_nth(n, 1);
+		status = rpc_under_test()->client_new(env, &options, &client, &error);
+		was_reached = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		if (status == VD_OK && was_reached) { /* by the client's own thread */
+			rpc_close(env, client);
+			continue;
+		}
+		assert_status(status, was_reached ? VD_NOMEM : VD_OK);
+		if (was_reached)
+			assert_int_equal(vdi_alloc_live(), before);
+		assert_true(was_reached || n > 10);
+	}
+	rpc_close(env, client);
+}
+
 static _Atomic unsigned records;
 
 static void count_record(void *arg, const struct vd_log_record *record)
@@ -322,6 +359,7 @@ int main(void)
 		RPC_TEST(plain_text_and_tls_do_not_meet),
 		RPC_TEST(files_that_are_no_certificates_are_named),
 		RPC_TEST(a_key_that_fits_no_certificate),
+		RPC_TEST(without_memory_there_is_no_client),
 		RPC_TEST(failed_handshakes_do_not_flood_the_log),
 	};
 

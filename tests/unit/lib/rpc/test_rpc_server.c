@@ -4,9 +4,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "rpc_fixture.h"
-#include "wait.h"
 #include "rpc_under_test.h"
+#include "wait.h"
 
 static struct vdi_rpc_client *client;
 
@@ -53,6 +54,23 @@ static void unary_calls_are_answered(void **state)
 	assert_int_equal(answer.end.code, VDI_RPC_UNIMPLEMENTED);
 	answer = rpc_ask_simply(env, client, "/test.Echo/Peer", VD_BYTES_NONE, VD_SECONDS(10));
 	assert_memory_equal(answer.message.bytes.data, "127.0.0.1:", 10);
+	rpc_answer_release(&answer);
+}
+
+/* Much more than the window of a stream. */
+static void large_requests_arrive_whole(void **state)
+{
+	static char	  bytes[3000001];
+	struct rpc_answer answer;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (char) (i * 7 + i / 256);
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, sizeof bytes },
+				VD_SECONDS(300));
+	assert_int_equal(answer.end.code, VDI_RPC_OK);
+	assert_int_equal(answer.message.bytes.size, sizeof bytes);
+	assert_memory_equal(answer.message.bytes.data, bytes, sizeof bytes);
 	rpc_answer_release(&answer);
 }
 
@@ -148,8 +166,9 @@ static void the_bound_of_streams_of_a_connection(void **state)
 		if (i < 2)
 			rpc_recorder_wait_messages(&recorders[i], 1);
 	}
-	for (int i = 0; i < 20; i++)
-		rpc_give_way(env);
+	/* The answer comes after everything that the server does with the third stream's start. */
+	assert_status(guest->ops->stream_send(recorders[0].stream, vd_bytes_of("hello")), VD_OK);
+	rpc_recorder_wait_messages(&recorders[0], 2);
 	assert_int_equal(bounded.accepted, 2);
 	guest->ops->stream_half_close(recorders[0].stream);
 	rpc_recorder_wait_messages(&recorders[2], 1);
@@ -338,9 +357,9 @@ static void hear_pings(struct pinger *pinger, unsigned count)
 	}
 }
 
-/* Whether a connection that pings so often is refused. Slowly: each a while after the answer to the one
- * before, so that a server that gets no time does not find several at once. */
-static bool ping(const char *address, unsigned count, bool slowly)
+/* Returns true if a connection that pings so often is refused. Each ping but the first waits for the answer
+ * to the one before, and then for interval; with 0 all are sent at once. */
+static bool ping(const char *address, unsigned count, vd_dur interval)
 {
 	static const char    preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 	static const uint8_t settings[] = { 0, 0, 0, 4, 0, 0, 0, 0, 0 };
@@ -349,6 +368,7 @@ static bool ping(const char *address, unsigned count, bool slowly)
 		0, 0, 8, 6, 0, 0, 0, 0, 0, 'p', 'i', 'n', 'g', 'p', 'i', 'n', 'g'
 	};
 	struct pinger pinger = { .fd = connect_raw(address) };
+	vd_mono	      permitted;
 
 	write_all(pinger.fd, preface, sizeof preface - 1);
 	write_all(pinger.fd, settings, sizeof settings);
@@ -356,10 +376,10 @@ static bool ping(const char *address, unsigned count, bool slowly)
 	for (unsigned i = 0; i < count && !pinger.refused; i++) {
 		if (send(pinger.fd, frame, sizeof frame, MSG_NOSIGNAL) < 0)
 			break;
-		if (slowly) {
+		if (interval.ns) {
 			hear_pings(&pinger, i + 1);
-			for (int k = 0; k < 5; k++)
-				rpc_give_way(env);
+			permitted = vd_mono_add(vd_env_now(env), interval);
+			AWAIT(vd_env_now(env).ns > permitted.ns);
 		}
 	}
 	hear_pings(&pinger, count);
@@ -374,11 +394,11 @@ static void e151_pings_are_taken_at_the_permitted_pace(void **state)
 
 	(void) state;
 	assert_status(rpc_echo_start(&strict, env, NULL, &options, NULL), VD_OK);
-	assert_true(ping(rpc_echo_address(&strict), 10, false));
+	assert_true(ping(rpc_echo_address(&strict), 10, (vd_dur) { 0 }));
 	rpc_echo_stop(&strict, env);
 	options.ping_interval_min = VD_MS(1);
 	assert_status(rpc_echo_start(&strict, env, NULL, &options, NULL), VD_OK);
-	assert_false(ping(rpc_echo_address(&strict), 10, true));
+	assert_false(ping(rpc_echo_address(&strict), 10, VD_MS(2)));
 	rpc_echo_stop(&strict, env);
 }
 
@@ -420,7 +440,7 @@ static void a_message_that_is_far_too_large(void **state)
 	answer = rpc_ask_simply(env, guest, "/test.Echo/Echo", (struct vd_bytes) { bytes, size },
 				VD_SECONDS(60));
 	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
-	/* gRPC's core would take in all of it before it looks at its size; its verdict on a whole message
+	/* gRPC's core would take in all of it before it looks at its size; its decision on a whole message
 	 * would tell that. */
 	if (rpc_is_grpc())
 		assert_null(strstr(answer.text, "larger than max"));
@@ -456,6 +476,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SERVED_TEST(unary_calls_are_answered),
+		SERVED_TEST(large_requests_arrive_whole),
 		SERVED_TEST(streams_go_both_ways),
 		SERVED_TEST(many_messages_of_one_request),
 		SERVED_TEST(e1021_a_small_stream_is_served_beside_endless_ones),

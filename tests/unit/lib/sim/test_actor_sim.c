@@ -9,7 +9,7 @@ static void sim_world_free(struct actor_world *world)
 static void actor_world_init(struct actor_world *world)
 {
 	assert_status(vdi_env_new_sim(7, NULL, NULL, &world->env), VD_OK);
-	world->runner = vdi_env_runner(world->env);
+	world->executor = vdi_env_executor(world->env);
 	world->waker_threads = 0;
 	world->free = sim_world_free;
 }
@@ -17,7 +17,7 @@ static void actor_world_init(struct actor_world *world)
 static void sim_init(struct actor_world *world, uint64_t seed)
 {
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world->env), VD_OK);
-	world->runner = vdi_env_runner(world->env);
+	world->executor = vdi_env_executor(world->env);
 	world->waker_threads = 0;
 	world->free = sim_world_free;
 }

@@ -19,7 +19,7 @@ static char path[] = "/tmp/vedette-log-load-XXXXXX";
 #define COMMIT(rev) "{\"commit\":" #rev "}\n"
 
 /* The simulated disk keeps files in memory: small ones. */
-static const struct vdi_persist_tuning tuning = { .segment_size = 1 << 20 };
+static const struct vdi_backend_tuning tuning = { .segment_size = 1 << 20 };
 
 struct world {
 	struct vd_env		  *env;

@@ -225,7 +225,7 @@ static void assert_plays(struct world *world, vd_rev first, vd_rev last)
 static void state_and_changes_make_the_round_trip(void **state)
 {
 	struct world		     world;
-	struct vdi_recorder_position position;
+	struct vdi_recorder_progress progress;
 	vd_rev			     first, last;
 
 	(void) state;
@@ -240,15 +240,15 @@ static void state_and_changes_make_the_round_trip(void **state)
 	first = put(&world, "/other", "not recorded");
 	start(&world, "/registry/", 0);
 	(void) vdi_sim_run_until_idle(world.env);
-	vdi_recorder_position_get(world.recorder, &position);
-	assert_true(position.is_watching);
-	assert_int_equal(position.revision, first);
-	assert_int_equal(position.records, 2500);
+	vdi_recorder_progress_get(world.recorder, &progress);
+	assert_true(progress.is_watching);
+	assert_int_equal(progress.revision, first);
+	assert_int_equal(progress.records, 2500);
 	put(&world, "/other", "again");
 	last = write_some(&world, 300);
 	vdi_sim_advance(world.env, VD_SECONDS(2));
-	vdi_recorder_position_get(world.recorder, &position);
-	assert_int_equal(position.revision, last);
+	vdi_recorder_progress_get(world.recorder, &progress);
+	assert_int_equal(progress.revision, last);
 	stop(&world);
 	{
 		struct vd_player_options options = VD_PLAYER_OPTIONS_INIT;
@@ -278,7 +278,7 @@ static void state_and_changes_make_the_round_trip(void **state)
 static void a_gap_is_bridged_by_a_list(void **state)
 {
 	struct world		     world;
-	struct vdi_recorder_position position;
+	struct vdi_recorder_progress progress;
 	struct vdi_wait		     wait;
 	char			     expected[8192], played[8192];
 	struct vd_player_options     options = VD_PLAYER_OPTIONS_INIT;
@@ -303,8 +303,8 @@ static void a_gap_is_bridged_by_a_list(void **state)
 		start(&world, "", 0);
 		relists = false;
 		vdi_sim_advance(world.env, VD_SECONDS(2));
-		vdi_recorder_position_get(world.recorder, &position);
-		assert_int_equal(position.relists, 1);
+		vdi_recorder_progress_get(world.recorder, &progress);
+		assert_int_equal(progress.relists, 1);
 		last = write_some(&world, 20);
 		vdi_sim_advance(world.env, VD_SECONDS(2));
 		assert_int_equal(world.ends, 0);
@@ -335,7 +335,7 @@ static void cuts_refusals_and_restarts_lose_nothing(void **state)
 	(void) state;
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		struct world		     world;
-		struct vdi_recorder_position position;
+		struct vdi_recorder_progress progress;
 		vd_rev			     first, last = 0;
 
 		new_path();
@@ -346,15 +346,15 @@ static void cuts_refusals_and_restarts_lose_nothing(void **state)
 			start(&world, "", 0);
 			last = write_some(&world, 60);
 			vdi_sim_advance(world.env, VD_MS((int64_t) vdi_rand_below(&world.rand, 400)));
-			vdi_recorder_position_get(world.recorder, &position);
-			reconnects += position.reconnects;
+			vdi_recorder_progress_get(world.recorder, &progress);
+			reconnects += progress.reconnects;
 			if (round < 2)
 				stop(&world);
 		}
 		chaos_set(world.store, &calm);
 		vdi_sim_advance(world.env, VD_SECONDS(20));
-		vdi_recorder_position_get(world.recorder, &position);
-		assert_int_equal(position.revision, last);
+		vdi_recorder_progress_get(world.recorder, &progress);
+		assert_int_equal(progress.revision, last);
 		assert_int_equal(world.ends, 0);
 		stop(&world);
 		(void) first;

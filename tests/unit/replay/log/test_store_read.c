@@ -7,7 +7,7 @@ static void a_page_is_kept_with_references(void **state)
 {
 	struct vd_kv	      *kvs[2];
 	struct vd_range_result result = {
-		.revision = 7, .kvs = kvs, .kv_count = 2, .count = 3, .more = true
+		.store_revision = 7, .kvs = kvs, .kv_count = 2, .count = 3, .more = true
 	};
 	struct vdi_store_page page = { 0 };
 
@@ -27,7 +27,7 @@ static void a_page_is_kept_with_references(void **state)
 
 static void r157_more_but_no_keys_is_an_error(void **state)
 {
-	struct vd_range_result result = { .revision = 7, .count = 3, .more = true };
+	struct vd_range_result result = { .store_revision = 7, .count = 3, .more = true };
 	struct vdi_store_page  page = { 0 };
 
 	vdi_store_page_keep(&page, VD_OK, &result, NULL);
@@ -44,7 +44,7 @@ static void r157_more_but_no_keys_is_an_error(void **state)
 static void a_page_without_memory_says_so(void **state)
 {
 	struct vd_kv	      *kv;
-	struct vd_range_result result = { .revision = 7, .kvs = &kv, .kv_count = 1, .count = 1 };
+	struct vd_range_result result = { .store_revision = 7, .kvs = &kv, .kv_count = 1, .count = 1 };
 	struct vdi_store_page  page = { 0 };
 
 	assert_status(vd_kv_new(vd_bytes_of("/a"), vd_bytes_of("1"), &kv), VD_OK);

@@ -12,7 +12,7 @@ static void what_was_recorded_is_there_at_its_revisions(void **state)
 {
 	struct vd_env		 *env = player_env_new(1);
 	struct vd_player	 *player;
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 
 	(void) state;
 	player_write_log(
@@ -25,12 +25,12 @@ static void what_was_recorded_is_there_at_its_revisions(void **state)
 	player = player_open(env, (struct vd_player_options) VD_PLAYER_OPTIONS_INIT);
 	assert_string_equal(player_text_at(player, 0), "a=1@7 b=2@4");
 	assert_status(vd_player_wait(player, VD_PLAYER_END, VD_SECONDS(1), NULL), VD_OK);
-	vd_player_position_get(player, &position);
-	assert_int_equal(position.revision, 21);
-	assert_int_equal(position.transactions, 2);
-	assert_int_equal(position.records, 5);
-	assert_true(position.ended);
-	assert_true(position.was_torn);
+	vd_player_progress_get(player, &progress);
+	assert_int_equal(progress.revision, 21);
+	assert_int_equal(progress.transactions, 2);
+	assert_int_equal(progress.records, 5);
+	assert_true(progress.ended);
+	assert_true(progress.was_torn);
 	assert_string_equal(player_text_at(player, 0), "a=3@12 c=4@21");
 	assert_string_equal(player_text_at(player, 12), "a=3@12");
 	assert_status(vd_player_wait(player, 21, VD_SECONDS(1), NULL), VD_OK);
@@ -45,7 +45,7 @@ static void it_pauses_steps_and_seeks(void **state)
 	struct vd_env		 *env = player_env_new(2);
 	struct vd_player_options  options = VD_PLAYER_OPTIONS_INIT;
 	struct vd_player	 *player;
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 
 	(void) state;
 	player_write_many(100);
@@ -61,12 +61,12 @@ static void it_pauses_steps_and_seeks(void **state)
 	player_settle(env);
 	assert_int_equal(player_revision_of(player), 15);
 	vd_player_seek(player, 50);
-	vd_player_position_get(player, &position);
-	assert_false(position.resting);
+	vd_player_progress_get(player, &progress);
+	assert_false(progress.resting);
 	player_settle(env);
 	assert_int_equal(player_revision_of(player), 50);
-	vd_player_position_get(player, &position);
-	assert_true(position.resting && position.paused);
+	vd_player_progress_get(player, &progress);
+	assert_true(progress.resting && progress.paused);
 	vd_player_seek_time(
 		player,
 		(vd_wall) { VD_SECONDS(86400 + 58).ns }); /* revision 60 is at 58 s of the second day */
@@ -272,7 +272,7 @@ static void a_log_is_played_in_rounds(void **state)
 {
 	struct vd_env		 *env = player_env_new(1);
 	struct vd_player_options  options = VD_PLAYER_OPTIONS_INIT;
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 	struct vd_player	 *player;
 
 	(void) state;
@@ -286,8 +286,8 @@ static void a_log_is_played_in_rounds(void **state)
 	options.rounds = 3;
 	player = player_open(env, options);
 	assert_status(vd_player_wait(player, VD_PLAYER_END, VD_SECONDS(10), NULL), VD_OK);
-	vd_player_position_get(player, &position);
-	assert_int_equal(position.rounds, 3);
+	vd_player_progress_get(player, &progress);
+	assert_int_equal(progress.rounds, 3);
 	assert_string_equal(player_text_at(player, 13), "a=3@12 c=4@13");
 	assert_string_equal(player_text_at(player, 16), "a=1@16 b=2@16");
 	assert_string_equal(player_text_at(player, 18), "a=3@18 b=2@16");

@@ -22,7 +22,7 @@ static void cuts_come_where_they_were_asked_for_and_nothing_is_lost(void **state
 	struct vd_env		 *env = player_env_new(7);
 	struct vd_player_options  options = VD_PLAYER_OPTIONS_INIT;
 	struct vd_player	 *player;
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 	struct player_reader	  reader;
 
 	(void) state;
@@ -36,9 +36,9 @@ static void cuts_come_where_they_were_asked_for_and_nothing_is_lost(void **state
 	assert_int_equal(reader.internal, 1);
 	assert_int_equal(reader.expired, 0);
 	assert_int_equal(reader.delivered, 200);
-	vd_player_position_get(player, &position);
-	assert_int_equal(position.disconnects, 2);
-	assert_int_equal(position.errors, 1);
+	vd_player_progress_get(player, &progress);
+	assert_int_equal(progress.disconnects, 2);
+	assert_int_equal(progress.errors, 1);
 	player_reader_fini(&reader);
 	vd_player_close_wait(player);
 	vd_env_free(env);
@@ -189,7 +189,7 @@ static void calls_are_refused_and_answers_lost(void **state)
 	struct vd_env		 *env = player_env_new(12);
 	struct vd_player_options  options = VD_PLAYER_OPTIONS_INIT;
 	struct vd_player	 *player;
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 	unsigned		  lost = 0;
 
 	(void) state;
@@ -205,11 +205,11 @@ static void calls_are_refused_and_answers_lost(void **state)
 		lost += status == VD_UNAVAILABLE;
 		(void) player_text_at(player, 5);
 	}
-	vd_player_position_get(player, &position);
-	assert_in_range(position.lost_answers, 10, 60);
-	assert_in_range(position.refusals, 20, 120);
-	assert_in_range(position.too_large, 40, 140);
-	assert_true(lost >= position.lost_answers && lost <= position.lost_answers + position.refusals);
+	vd_player_progress_get(player, &progress);
+	assert_in_range(progress.lost_answers, 10, 60);
+	assert_in_range(progress.refusals, 20, 120);
+	assert_in_range(progress.too_large, 40, 140);
+	assert_true(lost >= progress.lost_answers && lost <= progress.lost_answers + progress.refusals);
 	vd_player_close_wait(player);
 	vd_env_free(env);
 	unlink(player_log_path);

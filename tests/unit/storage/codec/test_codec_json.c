@@ -339,6 +339,47 @@ static void r135_an_equal_update_of_protobuf_writes_nothing(void **state)
 	assert_int_equal(vdi_alloc_live(), f.live);
 }
 
+/* A field is what the object says; without that, or if it is no scalar or empty, its default. */
+static void a_field_has_its_default_unless_the_object_says_more(void **state)
+{
+	static const struct vd_field_spec specs[] = { { "one", ".spec.a", "default" },
+						      { "two", ".spec.b", NULL },
+						      { "three", ".status.c", "other" } };
+	static const struct {
+		const char *rest, *a, *b, *c;
+	} rows[] = {
+		{ "\"spec\":{\"a\":\"x\",\"b\":\"y\"},\"status\":{\"c\":\"z\"}", "x", "y", "z" },
+		{ "\"spec\":{},\"status\":{}", "default", "", "other" },
+		{ "\"spec\":{\"a\":\"\",\"b\":\"\"}", "default", "", "other" },
+		{ "\"spec\":{\"a\":null,\"b\":null},\"status\":null", "default", "", "other" },
+		{ "\"spec\":{\"a\":{},\"b\":[]},\"status\":{\"c\":[1]}", "default", "", "other" },
+		{ "\"spec\":{\"a\":false,\"b\":true},\"status\":{\"c\":0}", "false", "true", "0" },
+		{ "\"spec\":{\"a\":\"\\u0061\",\"b\":-1.5}", "a", "-1.5", "other" },
+	};
+	struct vd_codec *codec = NULL;
+
+	(void) state;
+	assert_status(vd_codec_json_new(specs, VDI_ARRAY_SIZE(specs), &codec, NULL), VD_OK);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		const char	 *expected[] = { rows[i].a, rows[i].b, rows[i].c };
+		struct vd_object *object = NULL;
+		struct vd_kv	 *kv;
+		char		  value[256];
+
+		snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"x\"},%s}", rows[i].rest);
+		kv = kv_of(vd_bytes_of(value));
+		assert_status(vd_object_new(codec, kv, &object, NULL), VD_OK);
+		for (size_t j = 0; j < VDI_ARRAY_SIZE(expected); j++)
+			if (!vd_bytes_equal(vd_object_field(object, j), vd_bytes_of(expected[j])))
+				fail_msg("row %zu, field %zu: %.*s", i, j,
+					 (int) vd_object_field(object, j).size,
+					 (const char *) vd_object_field(object, j).data);
+		vd_object_unref(object);
+		vd_kv_unref(kv);
+	}
+	vd_codec_free(codec);
+}
+
 static void every_failed_allocation_is_reported(void **state)
 {
 	struct vdi_buffer buffer;
@@ -383,6 +424,7 @@ int main(void)
 		cmocka_unit_test(r219_watches_see_protobuf_and_json_alike),
 		cmocka_unit_test(r5a1_translated_values_are_no_difference),
 		cmocka_unit_test(r135_an_equal_update_of_protobuf_writes_nothing),
+		cmocka_unit_test(a_field_has_its_default_unless_the_object_says_more),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 	};
 

@@ -360,18 +360,18 @@ static void long_reads_show_plain_values(void **state)
 	put(world.store, "/registry/secrets/a/c", "two");
 	assert_status(vd_store_stream_open(world.store, &request, &stream), VD_OK);
 	assert_status(vd_store_stream_next(stream, &part, NULL), VD_OK);
-	assert_int_equal(part.range.kv_count, 2);
-	assert_int_equal(part.range.revision, 4);
+	assert_int_equal(part.kv_count, 2);
+	assert_int_equal(part.read_revision, 4);
 	assert_false(part.last);
-	assert_true(vd_bytes_equal(vd_kv_value(part.range.kvs[0]), K("pod")));
-	assert_true(vd_bytes_equal(vd_kv_value(part.range.kvs[1]), K("one")));
-	assert_int_equal(part.range.kvs[1]->mod_rev, 3);
-	assert_int_equal(part.range.kvs[1]->create_rev, 3);
-	assert_int_equal(part.range.kvs[1]->version, 1);
+	assert_true(vd_bytes_equal(vd_kv_value(part.kvs[0]), K("pod")));
+	assert_true(vd_bytes_equal(vd_kv_value(part.kvs[1]), K("one")));
+	assert_int_equal(part.kvs[1]->mod_rev, 3);
+	assert_int_equal(part.kvs[1]->create_rev, 3);
+	assert_int_equal(part.kvs[1]->version, 1);
 	assert_status(vd_store_stream_next(stream, &part, NULL), VD_OK);
-	assert_int_equal(part.range.kv_count, 1);
+	assert_int_equal(part.kv_count, 1);
 	assert_true(part.last);
-	assert_true(vd_bytes_equal(vd_kv_value(part.range.kvs[0]), K("two")));
+	assert_true(vd_bytes_equal(vd_kv_value(part.kvs[0]), K("two")));
 	assert_status(vd_store_stream_next(stream, &part, NULL), VD_CLOSED);
 	vd_store_stream_close(stream);
 	/* Memory: the answer says so, and the inner store's part is gone. */

@@ -607,6 +607,14 @@ static void h328_moments_and_bytes_on_the_wire(void **state)
 	wrap(&b->proto, "v1", "Secret", &b->raw);
 	assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, NULL), VD_OK);
 	assert_non_null(memmem(b->json.data, b->json.size, "\"data\":{\"k\":\"AAH/\",\"z\":\"\"}", 26));
+	/* A slash of base64 may be escaped in JSON. */
+	vdi_buffer_clear(&b->raw);
+	assert_status(vdi_k8s_proto_from_json(message_of("v1", "Secret"),
+					      vd_bytes_of("{\"data\":{\"k\":\"AAH\\/\",\"z\":\"\"}}"), NULL,
+					      &b->raw, NULL),
+		      VD_OK);
+	assert_true(b->raw.size >= expected.size);
+	assert_memory_equal(b->raw.data, expected.data, expected.size);
 	vdi_buffer_fini(&expected);
 }
 

@@ -80,6 +80,41 @@ static void r173_the_probe_backs_off_from_10_ms_to_15_s(void **state)
 	world_free(world);
 }
 
+/* The answer to a probe has a revision as any other. */
+static void r173_a_probe_teaches_the_revision(void **state)
+{
+	struct world *world = world_open(18, 1);
+
+	(void) state;
+	world->toy.revision = 77;
+	world->toy.is_silent = true; /* but for the probe */
+	vdi_sim_advance(world->env, VD_SECONDS(31));
+	assert_int_equal(status_of(world).current, 77);
+	world_free(world);
+}
+
+/* A server that could not be asked for memory is asked again. */
+static void r173_a_probe_without_memory_is_repeated(void **state)
+{
+	bool has_failed = true;
+
+	(void) state;
+	for (uint64_t nth = 1; has_failed; nth++) {
+		struct world *world = world_open(15, 1);
+		unsigned      before;
+
+		vdi_alloc_fail_nth(nth, 1);
+		vdi_sim_advance(world->env, VD_SECONDS(31));
+		has_failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		before = world->toy.statuses[0];
+		vdi_sim_advance(world->env, VD_SECONDS(31));
+		assert_true(world->toy.statuses[0] > before);
+		world_free(world);
+		assert_true(nth < 100);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -87,6 +122,8 @@ int main(void)
 		cmocka_unit_test(r173_what_is_not_known_is_not_supported),
 		cmocka_unit_test(r173_one_that_cannot_turns_it_off_for_good),
 		cmocka_unit_test(r173_the_probe_backs_off_from_10_ms_to_15_s),
+		cmocka_unit_test(r173_a_probe_teaches_the_revision),
+		cmocka_unit_test(r173_a_probe_without_memory_is_repeated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

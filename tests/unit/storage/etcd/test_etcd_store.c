@@ -49,7 +49,7 @@ static void e409_e422_refusals_carry_the_revisions(void **state)
 }
 
 /* What was sent and not answered may have happened: never an answer that says it has not. */
-static void e701_a_write_in_doubt_is_unavailable_or_timed_out(void **state)
+static void e701_a_write_in_unconfirmed_is_unavailable_or_timed_out(void **state)
 {
 	struct world *world = world_open(13, 1);
 	struct answer answer;
@@ -165,7 +165,7 @@ static void the_start_ends_at_once_when_we_are_refused(void **state)
 	world_free(world);
 }
 
-static void shut_gives_up_what_is_outstanding(void **state)
+static void shutdown_gives_up_what_is_outstanding(void **state)
 {
 	struct world	       *world = world_open(19, 1);
 	struct answer		read = { 0 }, write = { 0 };
@@ -178,8 +178,8 @@ static void shut_gives_up_what_is_outstanding(void **state)
 	assert_status(vd_store_range(world->store, &request, got_range, &read), VD_OK);
 	assert_status(start_put(world, &write), VD_OK);
 	vdi_sim_run_until_idle(world->env);
-	vd_store_shut(world->store);
-	vd_store_shut(world->store);
+	vd_store_shutdown(world->store);
+	vd_store_shutdown(world->store);
 	settle(world, &read);
 	settle(world, &write);
 	assert_status(read.status, VD_CLOSED);
@@ -291,6 +291,64 @@ static void torture_the_store(void **state)
 	}
 }
 
+/* A transaction that could not begin is none in progress: a watch from now on does not wait for it. */
+static void a_transaction_that_cannot_begin_is_over(void **state)
+{
+	vd_status status = VD_NOMEM;
+
+	(void) state;
+	for (uint64_t nth = 1; status != VD_OK; nth++) {
+		struct world *world = world_open(16, 1);
+		struct answer answer = { 0 };
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = start_put(world, &answer);
+		vdi_alloc_fail_nth(0, 0);
+		if (status == VD_OK)
+			settle(world, &answer);
+		else
+			assert_status(status, VD_NOMEM);
+		assert_int_equal(world->inner->known->txns_ended, world->inner->known->txns_begun);
+		assert_int_equal(world->inner->in_flight, 0);
+		world_free(world);
+		assert_true(nth < 100);
+	}
+}
+
+/* A watch that cannot be opened for memory leaves nothing; one that can is whole. */
+static void a_watch_without_memory(void **state)
+{
+	vd_status status = VD_NOMEM;
+
+	(void) state;
+	for (uint64_t nth = 1; status != VD_OK; nth++) {
+		struct world		     *world = world_open(17, 1);
+		unsigned		      ready = 0;
+		struct vd_store_watch	     *watch = NULL;
+		struct vd_error		      error = { 0 };
+		struct vd_store_watch_request request = { .key = vd_bytes_of("a"),
+							  .ready = count_ready,
+							  .ready_arg = &ready };
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = vd_store_watch_open(world->store, &request, &watch, &error);
+		vdi_alloc_fail_nth(0, 0);
+		if (status == VD_OK) {
+			vdi_sim_run_until_idle(world->env);
+			etcd_toy_send(&world->toy, etcd_toy_watch(&world->toy, "a"), (vd_rev[]) { 7 }, 1);
+			assert_string_equal(next_text(world, watch, 10), "7");
+			vd_store_watch_close(watch);
+		} else {
+			assert_status(status, VD_NOMEM);
+			assert_status(error.code, VD_NOMEM);
+			assert_true(error.message[0] != 0);
+			assert_null(watch);
+		}
+		world_free(world);
+		assert_true(nth < 100);
+	}
+}
+
 static void close_twice(void)
 {
 	struct world *world = world_open(41, 1);
@@ -310,15 +368,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e423_every_answer_tells_how_far_the_store_is),
 		cmocka_unit_test(e409_e422_refusals_carry_the_revisions),
-		cmocka_unit_test(e701_a_write_in_doubt_is_unavailable_or_timed_out),
+		cmocka_unit_test(e701_a_write_in_unconfirmed_is_unavailable_or_timed_out),
 		cmocka_unit_test(e503_a_lease_that_is_gone_has_nothing_left),
 		cmocka_unit_test(e617_silence_is_noticed_and_forgotten),
 		cmocka_unit_test(e617_a_server_that_refuses_is_there),
 		cmocka_unit_test(the_start_waits_and_names_endpoint_and_cause),
 		cmocka_unit_test(the_start_ends_at_once_when_we_are_refused),
-		cmocka_unit_test(shut_gives_up_what_is_outstanding),
+		cmocka_unit_test(shutdown_gives_up_what_is_outstanding),
 		cmocka_unit_test(closing_at_any_moment),
 		cmocka_unit_test(torture_the_store),
+		cmocka_unit_test(a_transaction_that_cannot_begin_is_over),
+		cmocka_unit_test(a_watch_without_memory),
 		cmocka_unit_test(closing_twice_is_named),
 	};
 

@@ -55,7 +55,9 @@ static void members_and_values(void **state)
 		"e1:2379\",\"ready\":true,\"bytes\":4096,\"version\":\"3.6.1\",\"lastError\":\"\"}]");
 	expect_part(text, "\"reachable\":true,\"progress\":false,\"callsInFlight\":0,\"watches\":0");
 	expect_part(text, "\"compactor\":{\"intervalSeconds\":300,\"rounds\":0,\"compactions\":0},"
-			  "\"lastFailure\":\"\"");
+			  "\"lastFailure\":\"\",\"calls\":{\"range\":");
+	expect_part(text, "\"watch\":{\"ok\":0,\"failed\":0}}}}"); /* all of it within "etcd" */
+	assert_int_equal(vdi_metric_value(store->reachable_metric), 1);
 	assert_status(vd_store_range(&store->base, &range, ignore_range, NULL), VD_OK);
 	vdi_sim_run_until_idle(env);
 	toy.fail_code = VDI_RPC_PERMISSION_DENIED;
@@ -73,11 +75,13 @@ static void members_and_values(void **state)
 	vdi_sim_advance(env, VD_SECONDS(8));
 	vdi_etcd_store_dump(&store->base, keep_dump, text);
 	expect_part(text, "\"reachable\":false");
+	assert_int_equal(vdi_metric_value(store->reachable_metric), 0);
 	expect_part(text, "\"lastFailure\":\"context deadline exceeded\"");
 	toy.is_silent = false;
 	vdi_sim_advance(env, VD_SECONDS(3));
 	vdi_etcd_store_dump(&store->base, keep_dump, text);
 	expect_part(text, "\"reachable\":true");
+	assert_int_equal(vdi_metric_value(store->reachable_metric), 1);
 	expect_part(text, "\"lastFailure\":\"\"");
 	(void) vd_store_close_wait(&store->base);
 	etcd_toy_fini(&toy);

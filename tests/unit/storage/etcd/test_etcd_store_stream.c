@@ -23,13 +23,13 @@ static void r158_parts_come_in_order_at_one_revision(void **state)
 		stream = stream_of(world, asked ? 20 : 0, &ready);
 		while (!is_last) {
 			assert_status(next_part(world, stream, &part, &error), VD_OK);
-			assert_int_equal(part.range.revision, asked ? 20 : 30);
-			assert_int_equal(part.range.more, part.last && asked);
-			if (part.range.kv_count)
-				assert_int_equal(part.range.count, 99 + asked);
-			for (size_t i = 0; i < part.range.kv_count; i++, seen++) {
+			assert_int_equal(part.read_revision, asked ? 20 : 30);
+			assert_int_equal(part.more, part.last && asked);
+			if (part.kv_count)
+				assert_int_equal(part.count, 99 + asked);
+			for (size_t i = 0; i < part.kv_count; i++, seen++) {
 				snprintf(key, sizeof key, "k%06zu", seen);
-				assert_true(vd_bytes_equal(vd_kv_key(part.range.kvs[i]), vd_bytes_of(key)));
+				assert_true(vd_bytes_equal(vd_kv_key(part.kvs[i]), vd_bytes_of(key)));
 			}
 			world->toy.revision++; /* later headers do not matter */
 			is_last = part.last;
@@ -40,6 +40,31 @@ static void r158_parts_come_in_order_at_one_revision(void **state)
 		assert_int_equal(world->toy.streams, 1);
 		world_free(world);
 	}
+}
+
+/* A part without records is not shown, except as the last one; it may say that there are more. */
+static void r158_empty_parts_are_passed_over(void **state)
+{
+	struct world	       *world = world_open(26, 1);
+	unsigned		ready = 0;
+	struct vd_store_stream *stream;
+	struct vd_store_part	part;
+	unsigned		parts = 0;
+
+	(void) state;
+	world->toy.has_stream = true;
+	world->toy.stream_gaps = true;
+	world->toy.stream_parts = 5;
+	world->toy.stream_part_len = 2;
+	stream = stream_of(world, 0, &ready);
+	do {
+		assert_status(next_part(world, stream, &part, NULL), VD_OK);
+		assert_true(part.kv_count == 2 || (part.last && part.kv_count == 0));
+		parts += part.kv_count > 0;
+	} while (!part.last);
+	assert_int_equal(parts, 5);
+	vd_store_stream_close(stream);
+	world_free(world);
 }
 
 /* Who does not pull holds the server back. */
@@ -63,6 +88,7 @@ static void r158_a_slow_reader_is_back_pressure(void **state)
 			call = rpc_script_call_at(world->toy.script, i);
 	assert_non_null(call);
 	assert_true(rpc_script_call_pending_count(call) >= 48); /* one is here, perhaps one on its way */
+	assert_int_equal(ready, 0);				/* nobody was told to wait */
 	assert_status(next_part(world, stream, &part, NULL), VD_OK);
 	vdi_sim_advance(world->env, VD_SECONDS(1));
 	assert_true(rpc_script_call_pending_count(call) >= 47);
@@ -92,7 +118,7 @@ static void r158_unimplemented_is_remembered_for_ten_minutes(void **state)
 	world->toy.has_stream = true;
 	world->toy.stream_parts = 1;
 	world->toy.stream_part_len = 1;
-	vdi_sim_advance(world->env, VD_SECONDS(2));
+	vdi_sim_advance(world->env, VD_SECONDS(1)); /* ten minutes, to the instant */
 	stream = stream_of(world, 0, &ready);
 	assert_status(next_part(world, stream, &part, &error), VD_OK);
 	vd_store_stream_close(stream);
@@ -171,7 +197,7 @@ static void a_long_read_is_closed_at_any_moment(void **state)
 			if (i % 3 == 0 && vd_store_stream_next(stream, &part, NULL) == VD_CLOSED)
 				break;
 		if (steps % 2)
-			vd_store_shut(world->store);
+			vd_store_shutdown(world->store);
 		vd_store_stream_close(stream);
 		world_free(world);
 	}
@@ -181,6 +207,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r158_parts_come_in_order_at_one_revision),
+		cmocka_unit_test(r158_empty_parts_are_passed_over),
 		cmocka_unit_test(r158_a_slow_reader_is_back_pressure),
 		cmocka_unit_test(r158_unimplemented_is_remembered_for_ten_minutes),
 		cmocka_unit_test(r158_how_a_long_read_may_end),

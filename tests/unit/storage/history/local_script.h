@@ -52,7 +52,7 @@ struct script {
 	size_t	      txn_short; /* results that are left out */
 	struct vd_kv *has[STEPS_MAX];
 	size_t	      has_count;
-	unsigned      shut;
+	unsigned      shutdown;
 	bool	      is_closed;
 };
 
@@ -134,7 +134,7 @@ static inline vd_status script_txn(struct vd_store *store, const struct vd_txn_r
 				   vd_txn_fn done, void *arg)
 {
 	struct script	    *script = script_of(store);
-	struct vd_op_result  results[1 + VDI_PAST_WITNESSES_MAX] = { 0 };
+	struct vd_op_result  results[1 + VDI_LOADED_HISTORY_WITNESSES_MAX] = { 0 };
 	struct vd_txn_result result = { .succeeded = true,
 					.results = results,
 					.result_count = request->success_count - script->txn_short };
@@ -172,9 +172,9 @@ static inline vd_status script_status(struct vd_store *store, struct vd_store_st
 	return script_of(store)->status_code;
 }
 
-static inline void script_shut(struct vd_store *store)
+static inline void script_shutdown(struct vd_store *store)
 {
-	script_of(store)->shut++;
+	script_of(store)->shutdown++;
 }
 
 static inline void script_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json),
@@ -198,7 +198,7 @@ static const struct vd_store_ops script_ops = {
 	.watch_progress = script_progress,
 	.watch_close = script_watch_close,
 	.status = script_status,
-	.shut = script_shut,
+	.shutdown = script_shutdown,
 	.dump = script_dump,
 	.close = script_close,
 };

@@ -20,10 +20,10 @@ static void what_was_recorded_is_read_back(void **state)
 			assert_int_equal(vdi_history_files_until(w.files), w.revision);
 			history_reopen(&w);
 			assert_status(w.lost.code, VD_OK);
-			assert_int_equal(w.past->until, w.revision);
-			assert_int_equal(w.past->floor, vdi_history_files_floor(w.files));
+			assert_int_equal(w.loaded->until, w.revision);
+			assert_int_equal(w.loaded->floor, vdi_history_files_floor(w.files));
 			if (seed % 2)
-				assert_int_equal(w.past->floor, 4);
+				assert_int_equal(w.loaded->floor, 4);
 		}
 		history_world_fini(&w);
 	}
@@ -82,7 +82,7 @@ static void the_files_stay_within_their_bytes(void **state)
 	assert_in_range(history_segments(&w, NULL), VDI_HISTORY_SEGMENTS - 2, VDI_HISTORY_SEGMENTS + 1);
 	assert_true(vdi_history_files_bytes(w.files) > w.bytes_max / 2);
 	history_reopen(&w);
-	assert_int_equal(w.past->floor, floor);
+	assert_int_equal(w.loaded->floor, floor);
 	history_world_fini(&w);
 }
 
@@ -105,21 +105,21 @@ static void the_window_is_exact_after_a_start(void **state)
 	assert_true(vdi_history_files_floor(w.files) > at[870]);
 	/* Exactly 100 s old is inside, a nanosecond older is not. */
 	history_reopen(&w);
-	assert_int_equal(w.past->floor, at[898]);
+	assert_int_equal(w.loaded->floor, at[898]);
 	w.now.ns++;
 	history_reopen(&w);
-	assert_int_equal(w.past->floor, at[899]);
+	assert_int_equal(w.loaded->floor, at[899]);
 	/* Everything is too old: nothing is told, but it is known up to where and by what. */
 	w.now.ns += VD_SECONDS(1000).ns;
 	history_reopen(&w);
-	assert_int_equal(w.past->floor, at[999]);
-	assert_int_equal(w.past->count, 0);
-	assert_int_equal(w.past->until, w.revision);
-	assert_true(w.past->latest.count > 0);
+	assert_int_equal(w.loaded->floor, at[999]);
+	assert_int_equal(w.loaded->count, 0);
+	assert_int_equal(w.loaded->until, w.revision);
+	assert_true(w.loaded->latest.count > 0);
 	/* A clock that was set back makes nothing old. */
 	w.now.ns -= VD_SECONDS(100000).ns;
 	history_reopen(&w);
-	assert_true(w.past->count > 100);
+	assert_true(w.loaded->count > 100);
 	history_world_fini(&w);
 }
 
@@ -140,11 +140,11 @@ static void the_file_of_a_newer_program_is_not_used(void **state)
 	history_open(&w);
 	assert_status(w.lost.code, VD_NEWER_FORMAT);
 	assert_non_null(strstr(w.lost.message, "format 99"));
-	assert_int_equal(w.past->until, 0);
+	assert_int_equal(w.loaded->until, 0);
 	history_record_some(&w, 3);
 	history_reopen(&w);
 	assert_status(w.lost.code, VD_OK);
-	assert_int_equal(w.past->count, w.count);
+	assert_int_equal(w.loaded->count, w.count);
 	history_world_fini(&w);
 }
 
@@ -163,8 +163,8 @@ static void another_cluster_or_prefix_is_not_believed(void **state)
 			w.store_id++;
 		history_open(&w);
 		assert_status(w.lost.code, VD_CONFLICT);
-		assert_int_equal(w.past->until, 0);
-		assert_int_equal(w.past->count, 0);
+		assert_int_equal(w.loaded->until, 0);
+		assert_int_equal(w.loaded->count, 0);
 		assert_int_equal(history_segments(&w, NULL), 1); /* the new one */
 		history_world_fini(&w);
 	}
@@ -220,7 +220,7 @@ static void a_full_disk_is_waited_for(void **state)
 			assert_status(vdi_history_files_flush(w.files, NULL), VD_OK);
 		}
 		history_reopen(&w);
-		assert_int_equal(w.past->count, w.count);
+		assert_int_equal(w.loaded->count, w.count);
 		history_world_fini(&w);
 	}
 }
@@ -286,12 +286,12 @@ static void what_cannot_be_told_is_refused(void **state)
 
 static void the_witnesses_are_the_newest_and_some_others(void **state)
 {
-	struct vdi_past *past;
-	struct vd_kv	*witnesses[VDI_PAST_WITNESSES_MAX];
-	size_t		 count;
-	vd_rev		 least = 1000;
+	struct vdi_loaded_history *loaded;
+	struct vd_kv		  *witnesses[VDI_LOADED_HISTORY_WITNESSES_MAX];
+	size_t			   count;
+	vd_rev			   least = 1000;
 
-	assert_status(vdi_past_new(&past), VD_OK);
+	assert_status(vdi_loaded_history_new(&loaded), VD_OK);
 	for (unsigned i = 0; i < 1000; i++) {
 		char	      name[32];
 		struct vd_kv *kv;
@@ -300,51 +300,52 @@ static void the_witnesses_are_the_newest_and_some_others(void **state)
 		assert_status(vd_kv_new(K(name), K("v"), &kv), VD_OK);
 		kv->mod_rev = kv->create_rev = 1 + i;
 		kv->version = 1;
-		assert_status(vdi_past_add(past, false, kv, NULL, i % 2), VD_OK);
+		assert_status(vdi_loaded_history_add(loaded, false, kv, NULL, i % 2), VD_OK);
 	}
-	assert_int_equal(past->count, 500);
-	assert_status(vdi_past_witnesses(past, witnesses, &count), VD_OK);
-	assert_int_equal(count, VDI_PAST_WITNESSES_MAX);
+	assert_int_equal(loaded->count, 500);
+	assert_status(vdi_loaded_history_witnesses(loaded, witnesses, &count), VD_OK);
+	assert_int_equal(count, VDI_LOADED_HISTORY_WITNESSES_MAX);
 	for (size_t i = 0; i < count; i++) {
-		if (i < VDI_PAST_WITNESSES_MAX / 2)
+		if (i < VDI_LOADED_HISTORY_WITNESSES_MAX / 2)
 			assert_int_equal(witnesses[i]->mod_rev, 1000 - i);
 		least = VDI_MIN(least, witnesses[i]->mod_rev);
 		vd_kv_unref(witnesses[i]);
 	}
 	assert_true(least < 60);
-	assert_int_equal(vdi_past_find(past, 0), 0);
-	assert_int_equal(past->events[vdi_past_find(past, 501)].kv->mod_rev, 502);
-	assert_int_equal(vdi_past_find(past, 1001), 500);
-	vdi_past_forget(past, 900);
-	assert_int_equal(past->count, 50);
-	assert_int_equal(past->events[0].kv->mod_rev, 902);
-	assert_int_equal(past->floor, 900);
-	vdi_past_forget(past, 800); /* never back */
-	assert_int_equal(past->floor, 900);
-	assert_int_equal(past->count, 50);
+	assert_int_equal(vdi_loaded_history_find(loaded, 0), 0);
+	assert_int_equal(loaded->events[vdi_loaded_history_find(loaded, 501)].kv->mod_rev, 502);
+	assert_int_equal(vdi_loaded_history_find(loaded, 1001), 500);
+	vdi_loaded_history_forget(loaded, 900);
+	assert_int_equal(loaded->count, 50);
+	assert_int_equal(loaded->events[0].kv->mod_rev, 902);
+	assert_int_equal(loaded->floor, 900);
+	vdi_loaded_history_forget(loaded, 800); /* never back */
+	assert_int_equal(loaded->floor, 900);
+	assert_int_equal(loaded->count, 50);
 	/* Who was last before a gap is no witness of what comes behind it. */
-	past->until = 1000;
-	vdi_past_clear(past);
-	assert_int_equal(past->count + (size_t) past->floor + (size_t) past->until, 0);
-	assert_null(vdi_past_latest(past, K("k999")));
-	assert_status(vdi_past_witnesses(past, witnesses, &count), VD_OK);
+	loaded->until = 1000;
+	vdi_loaded_history_clear(loaded);
+	assert_int_equal(loaded->count + (size_t) loaded->floor + (size_t) loaded->until, 0);
+	assert_null(vdi_loaded_history_latest(loaded, K("k999")));
+	assert_status(vdi_loaded_history_witnesses(loaded, witnesses, &count), VD_OK);
 	assert_int_equal(count, 0);
-	vdi_past_unref(past);
+	vdi_loaded_history_unref(loaded);
 	/* As many keys as there may be witnesses, one fewer, and one more. */
-	for (unsigned keys = VDI_PAST_WITNESSES_MAX - 1; keys <= VDI_PAST_WITNESSES_MAX + 1; keys++) {
-		assert_status(vdi_past_new(&past), VD_OK);
+	for (unsigned keys = VDI_LOADED_HISTORY_WITNESSES_MAX - 1;
+	     keys <= VDI_LOADED_HISTORY_WITNESSES_MAX + 1; keys++) {
+		assert_status(vdi_loaded_history_new(&loaded), VD_OK);
 		for (unsigned i = 0; i < keys; i++) {
 			struct vd_kv *kv = history_record_of(i, NULL, 1 + i, false, 1, 1);
 
-			assert_status(vdi_past_add(past, false, kv, NULL, true), VD_OK);
+			assert_status(vdi_loaded_history_add(loaded, false, kv, NULL, true), VD_OK);
 		}
-		assert_status(vdi_past_witnesses(past, witnesses, &count), VD_OK);
-		assert_int_equal(count, VDI_MIN(keys, VDI_PAST_WITNESSES_MAX));
+		assert_status(vdi_loaded_history_witnesses(loaded, witnesses, &count), VD_OK);
+		assert_int_equal(count, VDI_MIN(keys, VDI_LOADED_HISTORY_WITNESSES_MAX));
 		for (size_t i = 0; i < count; i++) {
 			assert_int_equal(witnesses[i]->mod_rev, keys - i);
 			vd_kv_unref(witnesses[i]);
 		}
-		vdi_past_unref(past);
+		vdi_loaded_history_unref(loaded);
 	}
 }
 
@@ -362,6 +363,62 @@ static vd_status record_once(struct history_world *w, size_t *next)
 	if (status == VD_OK)
 		*next = end;
 	return status;
+}
+
+/* Whatever there was: written and not synced, in the buffer alone, or read by an open that wrote nothing. */
+static void a_restart_begins_as_new_files_do(void **state)
+{
+	(void) state;
+	for (unsigned before = 0; before < 3; before++) {
+		struct history_world w;
+		size_t		     first;
+		vd_rev		     floor;
+		int64_t		     bytes;
+
+		history_world_init(&w, 5);
+		w.bytes_max = 256 << 10;
+		w.value_size = 700;
+		history_open(&w);
+		history_record_some(&w, 200);
+		first = history_make_revision(&w);
+		assert_status(vdi_history_files_prepare(w.files, w.now, NULL), VD_OK);
+		assert_status(vdi_history_files_append(w.files, w.events + first, w.count - first, w.now),
+			      VD_OK);
+		if (before != 1)
+			assert_status(vdi_history_files_flush(w.files, NULL), VD_OK);
+		assert_true(vdi_history_files_bytes(w.files) > w.bytes_max / 2);
+		assert_true(vdi_history_files_is_dirty(w.files));
+		if (before == 2) {
+			history_sync_and_close(&w);
+			assert_status(history_try_open(&w, NULL), VD_OK);
+		}
+		floor = w.revision + 7;
+		vdi_history_files_restart(w.files, floor);
+		assert_int_equal(history_segments(&w, NULL), 0);
+		assert_int_equal(vdi_history_files_bytes(w.files), 0);
+		assert_int_equal(vdi_history_files_oldest(w.files).ns, 0);
+		assert_int_equal(vdi_history_files_floor(w.files), floor);
+		assert_int_equal(vdi_history_files_until(w.files), floor);
+		assert_false(vdi_history_files_is_dirty(w.files));
+		assert_false(vdi_history_files_is_full(w.files));
+		/* Nothing of the old buffer is written, and nothing is evicted before the bytes are used up
+		 * again. */
+		assert_status(vdi_history_files_flush(w.files, NULL), VD_OK);
+		assert_status(vdi_history_files_sync(w.files, NULL), VD_OK);
+		assert_int_equal(history_segments(&w, NULL), 0);
+		w.revision = floor;
+		first = w.count;
+		do {
+			history_record_some(&w, 1);
+			bytes = vdi_history_files_bytes(w.files);
+			assert_int_equal(vdi_history_files_floor(w.files), floor);
+		} while (bytes < w.bytes_max - 8192);
+		assert_int_equal(vdi_history_files_oldest(w.files).ns, w.now.ns);
+		history_reopen(&w);
+		assert_int_equal(w.loaded->floor, floor);
+		assert_int_equal(w.loaded->count, w.count - first);
+		history_world_fini(&w);
+	}
 }
 
 static void torture_every_allocation_may_fail(void **state)
@@ -392,10 +449,57 @@ static void torture_every_allocation_may_fail(void **state)
 		}
 		was_hit = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
-		assert_int_equal(w.past->count, w.count);
-		history_assert_past(&w);
+		assert_int_equal(w.loaded->count, w.count);
+		history_assert_loaded(&w);
 		history_world_fini(&w);
 	}
+}
+
+/* Each read of an open fails once: an error of the disk, or history that is lost and named, and what is there
+ * is true. The files stay, so the next open has everything. */
+static void a_read_that_fails_is_handed_out_or_loses_a_part(void **state)
+{
+	struct history_world w;
+	bool		     was_hit = true;
+	unsigned	     refused = 0;
+
+	(void) state;
+	history_world_init(&w, 4);
+	w.bytes_max = 256 << 10;
+	w.value_size = 700;
+	history_open(&w);
+	history_record_some(&w, 120);
+	history_sync_and_close(&w);
+	for (uint64_t nth = 1; was_hit; nth++) {
+		struct vd_error error = { 0 };
+		uint64_t	operations = vdi_disk_sim_operations(w.disk);
+		vd_status	status;
+
+		vdi_disk_sim_fail_read(w.disk, nth);
+		status = history_try_open(&w, &error);
+		was_hit = vdi_disk_sim_failed(w.disk);
+		vdi_disk_sim_fail_read(w.disk, 0);
+		assert_int_equal(vdi_disk_sim_operations(w.disk), operations);
+		assert_true(nth < 1000);
+		if (status != VD_OK) {
+			assert_true(was_hit);
+			assert_status(status, VD_IO);
+			assert_status(error.code, VD_IO);
+			assert_non_null(strstr(error.message, "history-"));
+			refused++;
+			continue;
+		}
+		assert_int_equal(w.lost.code != VD_OK, was_hit);
+		/* The file, or the directory with the revisions that are missing. */
+		if (was_hit && !strstr(w.lost.message, "/data") && !strstr(w.lost.message, "history-"))
+			fail_msg("read %llu: %s", (unsigned long long) nth, w.lost.message);
+		history_assert_loaded(&w);
+		if (!was_hit)
+			assert_int_equal(w.loaded->until, w.revision);
+		history_close(&w);
+	}
+	assert_true(refused > 3);
+	history_world_fini(&w);
 }
 
 int main(void)
@@ -412,6 +516,8 @@ int main(void)
 		cmocka_unit_test(files_go_when_they_are_older_than_the_window),
 		cmocka_unit_test(errors_of_the_disk_are_handed_out),
 		cmocka_unit_test(the_witnesses_are_the_newest_and_some_others),
+		cmocka_unit_test(a_restart_begins_as_new_files_do),
+		cmocka_unit_test(a_read_that_fails_is_handed_out_or_loses_a_part),
 		cmocka_unit_test(torture_every_allocation_may_fail),
 	};
 

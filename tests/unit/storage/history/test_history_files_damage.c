@@ -258,10 +258,10 @@ static void each_fault_of_a_record_ends_the_history_before_it(void **state)
 		assert_status(history_try_open(&w, NULL), VD_OK);
 		if (is_good != (w.lost.code == VD_OK))
 			fail_msg("fault %d: %s %s", (int) fault, vd_status_name(w.lost.code), w.lost.message);
-		assert_int_equal(w.past->floor, 4);
+		assert_int_equal(w.loaded->floor, 4);
 		if (is_good) {
-			assert_int_equal(w.past->until, revision);
-			assert_int_equal(w.past->count,
+			assert_int_equal(w.loaded->until, revision);
+			assert_int_equal(w.loaded->count,
 					 kind == VDI_SEGMENT_MARK || fault == TIME_ALONE ? 2 : 3);
 		} else {
 			char expected[64];
@@ -270,11 +270,11 @@ static void each_fault_of_a_record_ends_the_history_before_it(void **state)
 			snprintf(expected, sizeof expected, "0001.vdh: invalid record at offset %lld",
 				 (long long) offset);
 			assert_non_null(strstr(w.lost.message, expected));
-			assert_int_equal(w.past->until, fault == PREVIOUS_WAS_DELETED ? 8 : 7);
-			assert_int_equal(w.past->count, fault == PREVIOUS_WAS_DELETED ? 3 : 2);
+			assert_int_equal(w.loaded->until, fault == PREVIOUS_WAS_DELETED ? 8 : 7);
+			assert_int_equal(w.loaded->count, fault == PREVIOUS_WAS_DELETED ? 3 : 2);
 		}
-		assert_int_equal(w.past->events[1].kv->mod_rev, 7);
-		assert_int_equal(vdi_history_files_until(w.files), w.past->until);
+		assert_int_equal(w.loaded->events[1].kv->mod_rev, 7);
+		assert_int_equal(vdi_history_files_until(w.files), w.loaded->until);
 		/* Writing goes on in this file only when all of it makes sense. */
 		assert_status(vdi_history_files_prepare(w.files, w.now, NULL), VD_OK);
 		assert_int_equal(history_segments(&w, NULL), is_good ? 1 : 2);
@@ -303,10 +303,10 @@ static void a_torn_tail_costs_what_was_torn(void **state)
 		vdi_disk_sim_cut(w.disk, name, size - cut);
 		history_open(&w);
 		assert_status(w.lost.code, VD_OK);
-		history_assert_past(&w);
-		assert_int_equal(w.past->floor, 4);
-		assert_true(w.past->until < until);
-		assert_true(w.past->count > 0);
+		history_assert_loaded(&w);
+		assert_int_equal(w.loaded->floor, 4);
+		assert_true(w.loaded->until < until);
+		assert_true(w.loaded->count > 0);
 		history_world_fini(&w);
 	}
 }
@@ -325,13 +325,13 @@ static void after_a_torn_tail_it_goes_on(void **state)
 	assert_non_null(vdi_disk_sim_content(w.disk, name, &size));
 	vdi_disk_sim_cut(w.disk, name, size - 5);
 	history_open(&w);
-	told = (unsigned) w.past->count;
+	told = (unsigned) w.loaded->count;
 	/* What was torn is told again by the store. */
 	again = w;
 	for (size_t i = 0, first; i < w.count; i = first) {
 		for (first = i; first < w.count && w.events[first].kv->mod_rev == w.events[i].kv->mod_rev;)
 			first++;
-		if (w.events[i].kv->mod_rev > w.past->until)
+		if (w.events[i].kv->mod_rev > w.loaded->until)
 			assert_status(vdi_history_files_append(w.files, w.events + i, first - i, w.now),
 				      VD_OK);
 	}
@@ -340,7 +340,7 @@ static void after_a_torn_tail_it_goes_on(void **state)
 	history_record_some(&w, 10);
 	history_reopen(&w);
 	assert_status(w.lost.code, VD_OK);
-	assert_int_equal(w.past->count, w.count);
+	assert_int_equal(w.loaded->count, w.count);
 	assert_true(told < again.count);
 	assert_int_equal(history_segments(&w, NULL), 1);
 	history_world_fini(&w);
@@ -369,11 +369,11 @@ static void bit_rot_costs_what_comes_before_it(void **state)
 		assert_non_null(vdi_disk_sim_content(w.disk, name, &size));
 		vdi_disk_sim_flip(w.disk, name, (int64_t) vdi_rand_below(&w.rand, (uint64_t) size), 0x10);
 		history_open(&w);
-		history_assert_past(&w);
+		history_assert_loaded(&w);
 		if (hit + 1 < count) {
 			assert_status(w.lost.code, VD_CORRUPT);
-			assert_int_equal(w.past->until, w.revision);
-			assert_true(w.past->count > 0);
+			assert_int_equal(w.loaded->until, w.revision);
+			assert_true(w.loaded->count > 0);
 			assert_in_range(history_segments(&w, NULL), count - hit - 1, count - hit);
 		}
 		/* And the next start is like any other. */
@@ -422,9 +422,9 @@ static void the_power_may_go_at_any_moment(void **state)
 		vdi_disk_sim_crash(w.disk);
 		assert_status(vdi_dir_open(w.disk, "/data", &w.dir, NULL), VD_OK);
 		history_open(&w);
-		if (w.past->until) {
-			history_assert_past(&w);
-			assert_true(w.past->until >= synced);
+		if (w.loaded->until) {
+			history_assert_loaded(&w);
+			assert_true(w.loaded->until >= synced);
 		} else {
 			assert_int_equal(synced, 0);
 		}
@@ -481,10 +481,10 @@ static void bytes_that_make_no_sense_do_no_harm(void **state)
 		vdi_free(bytes);
 		assert_status(vdi_dir_unlink(w.dir, "history-0000000000000001.vdh", NULL), VD_OK);
 		history_open(&w);
-		for (size_t i = 0; i < w.past->count; i++) {
-			assert_true(w.past->events[i].kv->mod_rev <= w.past->until);
+		for (size_t i = 0; i < w.loaded->count; i++) {
+			assert_true(w.loaded->events[i].kv->mod_rev <= w.loaded->until);
 			assert_true(i == 0 ||
-				    w.past->events[i].kv->mod_rev >= w.past->events[i - 1].kv->mod_rev);
+				    w.loaded->events[i].kv->mod_rev >= w.loaded->events[i - 1].kv->mod_rev);
 		}
 		w.revision = vdi_history_files_until(w.files);
 		for (size_t i = 0; i < HISTORY_KEYS; i++)
@@ -517,14 +517,14 @@ static void a_file_without_a_header_is_reported(void **state)
 	history_open(&w);
 	assert_status(w.lost.code, VD_CORRUPT);
 	assert_non_null(strstr(w.lost.message, "has no header"));
-	history_assert_past(&w);
-	assert_int_equal(w.past->until, w.revision);
+	history_assert_loaded(&w);
+	assert_int_equal(w.loaded->until, w.revision);
 	history_sync_and_close(&w);
 	vdi_segment_name(VDI_SEGMENT_HISTORY, first + count - 1, name);
 	vdi_disk_sim_cut(w.disk, name, 0);
 	history_open(&w);
 	assert_status(w.lost.code, VD_OK);
-	history_assert_past(&w);
+	history_assert_loaded(&w);
 	history_world_fini(&w);
 }
 

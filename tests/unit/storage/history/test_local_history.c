@@ -3,7 +3,9 @@
 #include "actor_sim.h"
 #include "cacher.h"
 #include "cacher_fixture.h"
+#include "disk_sim.h"
 #include "env.h"
+#include "journal_segment.h"
 #include "local_store.h"
 #include "local_world.h"
 #include "part_store.h"
@@ -298,7 +300,7 @@ static void open_watch(struct cacher_fixture *f, struct recorder *r, vd_rev revi
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 
 	options.revision = revision;
-	assert_status(recorder_open(f, r, &options, vdi_env_runner(f->env)), VD_OK);
+	assert_status(recorder_open(f, r, &options, vdi_env_executor(f->env)), VD_OK);
 	vdi_sim_advance(f->env, VD_SECONDS(1));
 }
 
@@ -356,7 +358,7 @@ static void r483_just_inside_and_just_past_the_window(void **state)
 	free(r);
 }
 
-static void the_past_leaves_memory_when_nobody_needs_it(void **state)
+static void the_loaded_history_leaves_memory_when_nobody_needs_it(void **state)
 {
 	struct local_world w;
 	vd_rev		   last;
@@ -383,9 +385,82 @@ static void the_past_leaves_memory_when_nobody_needs_it(void **state)
 	local_world_fini(&w);
 }
 
+static vd_status status_fails(struct vd_store *store, struct vd_store_status *ret_status)
+{
+	(void) store;
+	(void) ret_status;
+	return VD_UNAVAILABLE;
+}
+
+/* The error of a failed open has a code and a message, and the inner store stays the caller's. */
+static void a_store_without_a_status_is_not_recorded(void **state)
+{
+	static const struct vd_store_ops       ops = { .size = sizeof ops, .status = status_fails };
+	const struct vdi_local_history_options options = { .data_dir = "/data", .prefix = "/registry/" };
+	struct vd_store			       inner = { .ops = &ops };
+	struct vd_store			      *store = NULL;
+	struct vd_error			       error = { 0 };
+	struct vd_env			      *env;
+	int64_t				       live;
+
+	(void) state;
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	live = vdi_alloc_live();
+	assert_status(vdi_local_history_open(env, &inner, &options, &store, &error), VD_UNAVAILABLE);
+	assert_null(store);
+	assert_status(error.code, VD_UNAVAILABLE);
+	assert_non_null(strstr(error.message, "the status of the store is unknown: "));
+	assert_in_range(vdi_alloc_live(), live, live + 64); /* the env keeps the metrics */
+	vd_env_free(env);
+}
+
+static int64_t size_of_files(struct local_world *w)
+{
+	int64_t total = 0, size;
+	char	name[VDI_DISK_NAME_MAX];
+
+	for (uint64_t sequence = 1; sequence < 100; sequence++) {
+		vdi_segment_name(VDI_SEGMENT_HISTORY, sequence, name);
+		if (vdi_disk_sim_content(w->disk, name, &size))
+			total += size;
+	}
+	return total;
+}
+
+/* The end writes the progress that it was told of, and nothing if that is known already. */
+static void an_end_without_anything_new_writes_nothing(void **state)
+{
+	struct local_world w;
+	int64_t		   size;
+
+	(void) state;
+	local_world_init(&w, 12);
+	w.window = VD_SECONDS(1000000);
+	local_start(&w);
+	local_put_some(&w, 20);
+	vdi_sim_advance(w.env, VD_SECONDS(700));
+	local_stop(&w);
+	size = size_of_files(&w);
+	assert_true(size > 0);
+	for (unsigned i = 0; i < 6; i++) {
+		local_start(&w);
+		if (i % 2) { /* a mark follows a change of another prefix */
+			local_put(&w, "/other/key", "value");
+			size += VDI_SEGMENT_RECORD_HEADER_SIZE;
+		}
+		vdi_sim_advance(w.env, VD_SECONDS(700));
+		assert_int_equal(size_of_files(&w), size);
+		local_stop(&w);
+		assert_int_equal(size_of_files(&w), size);
+	}
+	local_world_fini(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_end_without_anything_new_writes_nothing),
+		cmocka_unit_test(a_store_without_a_status_is_not_recorded),
 		cmocka_unit_test(a_watch_goes_on_across_a_restart_whatever_was_compacted),
 		cmocka_unit_test(other_watches_are_the_stores_own),
 		cmocka_unit_test(filters_of_a_watch_hold_for_the_past),
@@ -395,7 +470,7 @@ int main(void)
 		cmocka_unit_test(an_idle_prefix_is_followed_by_marks),
 		cmocka_unit_test(a_first_start_looks_back),
 		cmocka_unit_test(r483_just_inside_and_just_past_the_window),
-		cmocka_unit_test(the_past_leaves_memory_when_nobody_needs_it),
+		cmocka_unit_test(the_loaded_history_leaves_memory_when_nobody_needs_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

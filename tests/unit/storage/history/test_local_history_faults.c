@@ -311,7 +311,7 @@ static void torture_every_allocation_may_fail(void **state)
 	}
 }
 
-static void torture_a_watch_in_the_past(void **state)
+static void torture_a_watch_in_the_loaded_history(void **state)
 {
 	bool		   was_hit = true;
 	struct local_world w;
@@ -359,7 +359,7 @@ int main(void)
 		cmocka_unit_test(a_store_that_does_not_answer_is_asked_again),
 		cmocka_unit_test(the_truth_survives_bad_luck),
 		cmocka_unit_test(torture_every_allocation_may_fail),
-		cmocka_unit_test(torture_a_watch_in_the_past),
+		cmocka_unit_test(torture_a_watch_in_the_loaded_history),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

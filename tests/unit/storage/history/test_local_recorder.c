@@ -105,7 +105,7 @@ static void a_revision_of_several_changes_stays_whole(void **state)
 	local_close(&l);
 	local_open(&l);
 	assert_int_equal(status_of(&l).history, 1);
-	assert_int_equal(history_of(&l)->past->count, 4);
+	assert_int_equal(history_of(&l)->loaded->count, 4);
 	assert_int_equal(l.script.starts[1], 13);
 	local_fini(&l);
 }
@@ -616,9 +616,9 @@ static void what_is_kept_follows_the_window_after_a_new_beginning(void **state)
 	local_fini(&l);
 }
 
-/* ---- The past ---- */
+/* ---- The loaded history ---- */
 
-static void the_past_stays_for_a_minute_after_its_last_use(void **state)
+static void the_loaded_history_stays_for_a_minute_after_its_last_use(void **state)
 {
 	struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/pods/"),
 						  .range_end = vd_bytes_of("/registry/pods0"),
@@ -635,7 +635,7 @@ static void the_past_stays_for_a_minute_after_its_last_use(void **state)
 	request.ready_arg = &l.ready;
 	assert_int_equal(status_of(&l).history, 1);
 	vdi_sim_advance(l.env, VD_SECONDS(59));
-	/* One that the past cannot serve is no use of it. */
+	/* One that the loaded history cannot serve is no use of it. */
 	request.start_revision = 13;
 	assert_status(vd_store_watch_open(l.store, &request, &watch, NULL), VD_OK);
 	vd_store_watch_close(watch);
@@ -683,7 +683,7 @@ int main(void)
 		cmocka_unit_test(a_full_disk_is_tried_more_and_more_seldom),
 		cmocka_unit_test(a_disk_that_fails_begins_where_the_history_ended),
 		cmocka_unit_test(what_is_kept_follows_the_window_after_a_new_beginning),
-		cmocka_unit_test(the_past_stays_for_a_minute_after_its_last_use),
+		cmocka_unit_test(the_loaded_history_stays_for_a_minute_after_its_last_use),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

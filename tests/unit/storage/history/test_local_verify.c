@@ -33,7 +33,7 @@ static void each_witness_is_asked_for_at_the_newest_revision(void **state)
 			    "I watches can resume from revision 1: loaded 12 changes from " DIRECTORY "\n");
 	assert_int_equal(drops(&l), 0);
 	assert_int_equal(status_of(&l).history, 1);
-	assert_int_equal(history_of(&l)->past->latest.count, 0); /* who was asked for is not kept */
+	assert_int_equal(history_of(&l)->loaded->latest.count, 0); /* who was asked for is not kept */
 	assert_int_equal(l.script.starts[0], 23);
 	local_fini(&l);
 }
@@ -203,14 +203,14 @@ static void marks_alone_are_nothing_to_believe(void **state)
 	local_fini(&l);
 }
 
-/* ---- Which watches the past serves ---- */
+/* ---- Which watches the loaded history serves ---- */
 
-static void only_watches_inside_the_past_are_answered_by_it(void **state)
+static void only_watches_inside_the_loaded_history_are_answered_by_it(void **state)
 {
 	static const struct {
 		vd_rev	    start;
 		const char *key;
-		bool	    is_past;
+		bool	    is_loaded;
 	} cases[] = {
 		{ 0, "/registry/pods/", false },  { 1, "/registry/pods/", false },
 		{ 2, "/registry/pods/", true },	  { 14, "/registry/pods/", true },
@@ -230,8 +230,9 @@ static void only_watches_inside_the_past_are_answered_by_it(void **state)
 		struct vd_store_watch	     *watch;
 
 		assert_status(vd_store_watch_open(l.store, &request, &watch, NULL), VD_OK);
-		assert_int_equal(l.script.starts[l.script.opens - 1], cases[i].is_past ? 15 : cases[i].start);
-		assert_int_equal(watch != &l.script.watch, cases[i].is_past);
+		assert_int_equal(l.script.starts[l.script.opens - 1],
+				 cases[i].is_loaded ? 15 : cases[i].start);
+		assert_int_equal(watch != &l.script.watch, cases[i].is_loaded);
 		vd_store_watch_close(watch);
 	}
 	local_fini(&l);
@@ -356,8 +357,8 @@ static void the_status_is_the_stores_with_what_is_kept(void **state)
 	l.script.status_code = VD_UNAVAILABLE;
 	assert_status(vd_store_status_get(l.store, &status), VD_UNAVAILABLE);
 	l.script.status_code = VD_OK;
-	vd_store_shut(l.store);
-	assert_int_equal(l.script.shut, 1);
+	vd_store_shutdown(l.store);
+	assert_int_equal(l.script.shutdown, 1);
 	local_fini(&l);
 }
 
@@ -394,7 +395,7 @@ int main(void)
 		cmocka_unit_test(a_store_that_cannot_say_is_not_believed_to_be_another_one),
 		cmocka_unit_test(a_store_without_what_came_after_drops_the_history),
 		cmocka_unit_test(marks_alone_are_nothing_to_believe),
-		cmocka_unit_test(only_watches_inside_the_past_are_answered_by_it),
+		cmocka_unit_test(only_watches_inside_the_loaded_history_are_answered_by_it),
 		cmocka_unit_test(the_span_is_the_age_of_the_oldest_record),
 		cmocka_unit_test(metrics_say_what_is_on_the_disk),
 		cmocka_unit_test(the_dump_says_where_it_begins_and_ends),

@@ -32,6 +32,23 @@ static void r133_an_update_without_ttl_removes_the_lease(void **state)
 	storage_world_free(&world);
 }
 
+/* A grant that the store refuses at once fails that write alone: the next one asks again. */
+static void r146_a_refused_grant_keeps_no_other_write_waiting(void **state)
+{
+	static const int64_t too_long[] = { 9000000001, INT64_MAX / 2 };
+	struct storage_world world = storage_world_new(18);
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(too_long); i++) {
+		assert_status(storage_create(&world, STORAGE_VALUE("u", 1), too_long[i]).status,
+			      VD_INVALID_ARGUMENT);
+		assert_status(storage_get(&world, 0).status, VD_NOT_FOUND);
+	}
+	assert_status(storage_create(&world, STORAGE_VALUE("u", 1), 100).status, VD_OK);
+	assert_true(storage_get(&world, 0).lease != 0);
+	storage_world_free(&world);
+}
+
 /* The lease under which an object was created that lives for ttl_s. */
 static int64_t lease_of_new(struct storage_world *world, const char *name, int64_t ttl_s)
 {
@@ -166,6 +183,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r133_an_update_without_ttl_removes_the_lease),
+		cmocka_unit_test(r146_a_refused_grant_keeps_no_other_write_waiting),
 		cmocka_unit_test(r146_a_lease_serves_a_thousand_objects_of_one_age),
 		cmocka_unit_test(r146_a_jump_of_the_wall_clock_changes_nothing),
 		cmocka_unit_test(r146_many_at_once_ask_for_one_lease),

@@ -37,6 +37,61 @@ static void r131_update(void **state)
 	storage_world_free(&world);
 }
 
+/* The record in the store is the one that the answer describes. */
+static void expect_stored(struct storage_world *world, const struct storage_answer *answer, vd_rev created,
+			  int64_t version, bool has_lease)
+{
+	struct vd_kv *kv = NULL;
+
+	assert_status(answer->status, VD_OK);
+	assert_status(vd_store_get_wait(world->store, storage_key_a, &kv, NULL), VD_OK);
+	assert_non_null(kv);
+	assert_int_equal(kv->create_rev, created);
+	assert_int_equal(kv->version, version);
+	assert_int_equal(kv->lease != 0, has_lease);
+	assert_int_equal(answer->object_revision, kv->mod_rev);
+	assert_int_equal(answer->create_revision, kv->create_rev);
+	assert_int_equal(answer->version, kv->version);
+	assert_int_equal(answer->lease, kv->lease);
+	assert_true(vd_bytes_equal(vd_kv_value(kv), vd_bytes_of(answer->value)));
+	vd_kv_unref(kv);
+}
+
+static void an_answer_describes_the_record_as_it_is_stored(void **state)
+{
+	struct storage_world  world = storage_world_new(17);
+	struct storage_change change = { .value = STORAGE_VALUE("u", 2) };
+	struct storage_answer answer = storage_create(&world, STORAGE_VALUE("u", 1), 0), removed = { 0 };
+
+	(void) state;
+	expect_stored(&world, &answer, 2, 1, false);
+	storage_update(&world, &change, false, NULL, NULL);
+	expect_stored(&world, &change.answer, 2, 2, false);
+	change.ttl_s = 100;
+	change.value = STORAGE_VALUE("u", 3);
+	storage_update(&world, &change, false, NULL, NULL);
+	expect_stored(&world, &change.answer, 2, 3, true);
+	answer = storage_get(&world, 0);
+	expect_stored(&world, &answer, 2, 3, true);
+	change.ttl_s = 0;
+	storage_update(&world, &change, false, NULL, NULL);
+	expect_stored(&world, &change.answer, 2, 4, false);
+	/* After another writer. */
+	change.value = STORAGE_VALUE("u", 5);
+	change.interfere = 2;
+	storage_update(&world, &change, false, NULL, NULL);
+	expect_stored(&world, &change.answer, 2, 7, false);
+	/* The next record of the key begins again. */
+	assert_status(vdi_storage_delete(world.storage, storage_key_a, NULL, NULL, NULL, storage_on_object,
+					 &removed),
+		      VD_OK);
+	storage_settle(&world, &removed);
+	assert_status(removed.status, VD_OK);
+	storage_update(&world, &change, true, NULL, NULL);
+	expect_stored(&world, &change.answer, removed.revision + 1, 1, false);
+	storage_world_free(&world);
+}
+
 /* The write is that of a create: another writer that was first is seen, and not overwritten unseen. */
 static void r134_a_missing_key_is_created_once(void **state)
 {
@@ -180,7 +235,7 @@ static void t034_both_of_two_updates_take_effect(void **state)
 }
 
 /* rules: T-035 */
-static void r131_verdict_on_a_stale_suggestion_is_not_final(void **state)
+static void r131_decision_on_a_stale_suggestion_is_not_final(void **state)
 {
 	struct storage_world	world = storage_world_new(6);
 	struct storage_change	change = { .value = STORAGE_VALUE("u", 3),
@@ -285,12 +340,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r131_update),
+		cmocka_unit_test(an_answer_describes_the_record_as_it_is_stored),
 		cmocka_unit_test(r134_a_missing_key_is_created_once),
 		cmocka_unit_test(r135_equal_bytes_write_nothing),
 		cmocka_unit_test(r135_a_stale_value_is_written_again),
 		cmocka_unit_test(r136_conflict_is_tried_again),
 		cmocka_unit_test(t034_both_of_two_updates_take_effect),
-		cmocka_unit_test(r131_verdict_on_a_stale_suggestion_is_not_final),
+		cmocka_unit_test(r131_decision_on_a_stale_suggestion_is_not_final),
 		cmocka_unit_test(r126_preconditions),
 		cmocka_unit_test(updates_survive_a_bad_line),
 	};

@@ -122,6 +122,68 @@ static void leases_have_an_id_and_a_time_to_live(void **state)
 	EXPECT(true, 0, "lease 7 cannot be imported", { 'l', 7, 10 }, { 'l', 7, 10 });
 }
 
+/* A snapshot at `revision` of one key that was put at 4, with lease 7, and perhaps that lease. */
+struct snapshot {
+	vd_rev revision;
+	bool   has_lease;
+};
+
+static vd_status run_snapshot(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr)
+{
+	const struct snapshot	*snapshot = arg;
+	struct vdi_import_change change = { 0 };
+	vd_status		 status = VD_OK;
+
+	assert_status(vd_kv_new(vd_bytes_of("a"), vd_bytes_of("v"), &change.kv), VD_OK);
+	change.kv->mod_rev = 4;
+	change.kv->lease = 7;
+	if (snapshot->has_lease)
+		status = vdi_mvcc_import_lease(import, 7, 10, reterr);
+	if (status == VD_OK)
+		status = vdi_mvcc_import_snapshot(import, snapshot->revision, &change, 1, reterr);
+	vd_kv_unref(change.kv);
+	return status;
+}
+
+static int64_t lease_of_snapshot(vd_rev revision, bool has_lease, bool is_exact, vd_status expected)
+{
+	struct vd_mvcc_options	 options = VD_MVCC_OPTIONS_INIT;
+	struct snapshot		 snapshot = { revision, has_lease };
+	struct vdi_mvcc_importer importer = { .run = run_snapshot, .arg = &snapshot, .is_exact = is_exact };
+	struct vd_env		*env;
+	struct vd_store		*store = NULL;
+	struct vd_store_status	 status;
+	struct vd_kv		*kv = NULL;
+	struct vd_error		 error = { 0 };
+	int64_t			 lease = -1;
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	assert_status(vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error), expected);
+	if (expected == VD_OK) {
+		assert_status(vd_store_status_get(store, &status), VD_OK);
+		assert_int_equal(status.current, 4); /* that of the newest record */
+		assert_status(vd_store_get_wait(store, vd_bytes_of("a"), &kv, NULL), VD_OK);
+		lease = kv->lease;
+		vd_kv_unref(kv);
+		(void) vd_store_close_wait(store);
+	} else {
+		assert_non_null(strstr(error.message, "not part of a snapshot"));
+	}
+	vd_env_free(env);
+	return lease;
+}
+
+/* The newest record may be of the snapshot's revision; only exact imports know the leases. */
+static void a_snapshot_has_what_was_put_until_its_revision(void **state)
+{
+	(void) state;
+	assert_int_equal(lease_of_snapshot(4, true, true, VD_OK), 7);
+	assert_int_equal(lease_of_snapshot(4, false, true, VD_OK), 0);
+	assert_int_equal(lease_of_snapshot(4, true, false, VD_OK), 0);
+	assert_int_equal(lease_of_snapshot(5, true, true, VD_OK), 7);
+	assert_int_equal(lease_of_snapshot(3, true, true, VD_INVALID), -1);
+}
+
 static void compaction_ends_at_the_last_revision(void **state)
 {
 	(void) state;
@@ -248,6 +310,7 @@ int main(void)
 		cmocka_unit_test(revisions_follow_each_other),
 		cmocka_unit_test(exact_records_stand_in_their_order),
 		cmocka_unit_test(leases_have_an_id_and_a_time_to_live),
+		cmocka_unit_test(a_snapshot_has_what_was_put_until_its_revision),
 		cmocka_unit_test(compaction_ends_at_the_last_revision),
 		cmocka_unit_test(what_was_imported_is_durable),
 		cmocka_unit_test(what_was_imported_is_history),

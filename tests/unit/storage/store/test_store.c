@@ -96,9 +96,9 @@ static void fake_stream_close(struct vd_store_stream *stream)
 {
 	calls("stream close", 0, 0, false, NULL, stream);
 }
-static void fake_shut(struct vd_store *store)
+static void fake_shutdown(struct vd_store *store)
 {
-	calls("shut", 0, 0, false, NULL, store);
+	calls("shutdown", 0, 0, false, NULL, store);
 }
 static void fake_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg)
 {
@@ -126,7 +126,7 @@ static const struct vd_store_ops all = {
 	.stream = fake_stream,
 	.stream_next = fake_stream_next,
 	.stream_close = fake_stream_close,
-	.shut = fake_shut,
+	.shutdown = fake_shutdown,
 	.dump = fake_dump,
 	.lease_list = fake_lease_list,
 };
@@ -209,7 +209,8 @@ static void each_call_arrives_at_its_operation(void **state)
 	assert_null(called.name);
 }
 
-static void ask_optional(struct vd_store *store, bool has_stream, bool has_shut, bool has_dump, bool has_list)
+static void ask_optional(struct vd_store *store, bool has_stream, bool has_shutdown, bool has_dump,
+			 bool has_list)
 {
 	struct vd_store_stream_request request = { .range = { .key = { "a", 1 } }, .ready = on_ready };
 	struct vd_store_stream	      *stream;
@@ -218,9 +219,9 @@ static void ask_optional(struct vd_store *store, bool has_stream, bool has_shut,
 	assert_status(vd_store_stream_open(store, &request, &stream), has_stream ? VD_FULL : VD_UNSUPPORTED);
 	if (has_stream)
 		expect("stream", 0, 0, false, &stream, &request);
-	vd_store_shut(store);
-	if (has_shut)
-		expect("shut", 0, 0, false, NULL, store);
+	vd_store_shutdown(store);
+	if (has_shutdown)
+		expect("shutdown", 0, 0, false, NULL, store);
 	vd_store_dump(store, on_json, &arg);
 	if (has_dump)
 		expect("dump", 0, 0, false, AS_POINTER(on_json), &arg);
@@ -244,14 +245,14 @@ static void what_a_store_need_not_offer(void **state)
 	ask_optional(&store, true, true, true, false);
 	ops.size = offsetof(struct vd_store_ops, dump);
 	ask_optional(&store, true, true, false, false);
-	ops.size = offsetof(struct vd_store_ops, shut);
+	ops.size = offsetof(struct vd_store_ops, shutdown);
 	ask_optional(&store, true, false, false, false);
 	ops.size = offsetof(struct vd_store_ops, stream);
 	ask_optional(&store, false, false, false, false);
 	ops = all;
 	ops.stream = NULL;
 	ask_optional(&store, false, true, true, true);
-	ops.shut = NULL;
+	ops.shutdown = NULL;
 	ask_optional(&store, false, false, true, true);
 	ops.dump = NULL;
 	ask_optional(&store, false, false, false, true);
@@ -262,7 +263,7 @@ static void what_a_store_need_not_offer(void **state)
 	vd_store_stream_close(&stream);
 	expect("stream close", 0, 0, false, NULL, &stream);
 	vd_store_stream_close(NULL);
-	vd_store_shut(NULL);
+	vd_store_shutdown(NULL);
 	vd_store_dump(NULL, on_json, NULL);
 	ops = all;
 	vd_store_dump(&store, NULL, NULL);
@@ -368,6 +369,70 @@ static void sizes_have_bounds(void **state)
 		}
 }
 
+/* Eight levels, the outermost included, in either branch. */
+static void transactions_are_nested_eight_levels_deep(void **state)
+{
+	(void) state;
+	for (unsigned depth = 1; depth <= 20; depth++)
+		for (unsigned branches = 0; branches < 2; branches++) {
+			struct vd_txn_request txns[20] = { 0 };
+			struct vd_op	      ops[20] = { 0 };
+			struct vd_error	      error = { 0 };
+
+			for (unsigned i = 0; i + 1 < depth; i++) {
+				ops[i] = (struct vd_op) { .kind = VD_OP_TXN, .txn = &txns[i + 1] };
+				if ((i + branches) % 2)
+					txns[i] = (struct vd_txn_request) { .success = &ops[i],
+									    .success_count = 1 };
+				else
+					txns[i] = (struct vd_txn_request) { .failure = &ops[i],
+									    .failure_count = 1 };
+			}
+			assert_status(vdi_store_check_txn(&txns[0], &error),
+				      depth <= VDI_TXN_DEPTH_MAX ? VD_OK : VD_INVALID_ARGUMENT);
+			if (depth > VDI_TXN_DEPTH_MAX)
+				assert_string_equal(error.message, "transactions nested deeper than 8");
+		}
+}
+
+/* Duplicates inside a nested transaction count, at any depth and in either branch, although it is alone. */
+static void e451_duplicates_inside_a_nested_transaction_are_found(void **state)
+{
+	const struct vd_op puts[] = { { .kind = VD_OP_PUT, .key = vd_bytes_of("a") },
+				      { .kind = VD_OP_PUT, .key = vd_bytes_of("b") },
+				      { .kind = VD_OP_PUT, .key = vd_bytes_of("a") } };
+
+	(void) state;
+	for (unsigned depth = 1; depth <= VDI_TXN_DEPTH_MAX; depth++)
+		for (unsigned branches = 0; branches < 2; branches++)
+			for (size_t count = 1; count <= VDI_ARRAY_SIZE(puts); count++) {
+				struct vd_txn_request txns[VDI_TXN_DEPTH_MAX] = { 0 };
+				struct vd_op	      ops[VDI_TXN_DEPTH_MAX] = { 0 };
+				struct vd_error	      error = { 0 };
+
+				for (unsigned i = 0; i < depth; i++) {
+					bool		    is_last = i + 1 == depth;
+					const struct vd_op *list = is_last ? puts : &ops[i];
+					size_t		    size = is_last ? count : 1;
+
+					if (!is_last)
+						ops[i] = (struct vd_op) { .kind = VD_OP_TXN,
+									  .txn = &txns[i + 1] };
+					if ((i + branches) % 2)
+						txns[i] = (struct vd_txn_request) { .success = list,
+										    .success_count = size };
+					else
+						txns[i] = (struct vd_txn_request) { .failure = list,
+										    .failure_count = size };
+				}
+				assert_status(vdi_store_check_duplicates(&txns[0], &error),
+					      count == 3 ? VD_DUPLICATE_KEY : VD_OK);
+				if (count == 3)
+					assert_string_equal(error.message,
+							    "duplicate key given in txn request");
+			}
+}
+
 /* A page that promises more brings at least one key, from which to go on. */
 static void r157_a_page_with_more_has_a_key(void **state)
 {
@@ -451,6 +516,8 @@ int main(void)
 		cmocka_unit_test(waiting_calls_hand_out_the_details),
 		cmocka_unit_test(waiting_writes_hand_out_the_results),
 		cmocka_unit_test(sizes_have_bounds),
+		cmocka_unit_test(e451_duplicates_inside_a_nested_transaction_are_found),
+		cmocka_unit_test(transactions_are_nested_eight_levels_deep),
 		cmocka_unit_test(r157_a_page_with_more_has_a_key),
 	};
 

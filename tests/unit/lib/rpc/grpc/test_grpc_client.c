@@ -1,6 +1,7 @@
 /* What only the client over gRPC's core can be made to do. */
 #include <unistd.h>
 
+#include "await.h"
 #include "grpc_client_state.h"
 #include "rpc_fixture.h"
 
@@ -13,6 +14,18 @@ static void believe_ready(struct vdi_rpc_client *base)
 	vdi_lock_acquire(&client->lock);
 	client->channels[0]->is_ready = true;
 	vdi_lock_release(&client->lock);
+}
+
+static unsigned waiting_count(struct vdi_rpc_client *base)
+{
+	struct vdi_grpc_client *client = VDI_CONTAINER_OF(base, struct vdi_grpc_client, client);
+	unsigned		count = 0;
+
+	vdi_lock_acquire(&client->lock);
+	for (struct vdi_grpc_link *link = client->waiting.next; link != &client->waiting; link = link->next)
+		count++;
+	vdi_lock_release(&client->lock);
+	return count;
 }
 
 static void what_finds_no_connection_waits_again_whole(void **state)
@@ -52,8 +65,7 @@ static void what_finds_no_connection_waits_again_whole(void **state)
 	assert_status(client->ops->stream_send(chat.stream, vd_bytes_of("first")), VD_OK);
 	believe_ready(client);
 	assert_status(rpc_recorder_open(&counted, &count), VD_OK);
-	for (int i = 0; i < 20; i++)
-		rpc_give_way(env);
+	AWAIT(waiting_count(client) == 3);
 	assert_status(rpc_echo_start(&echo, env, address, NULL, NULL), VD_OK);
 	answer = rpc_ask_end(asked);
 	assert_int_equal(answer.end.code, VDI_RPC_OK);

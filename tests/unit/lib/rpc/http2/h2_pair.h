@@ -78,7 +78,7 @@ MAYBE_UNUSED static void set_up_with_clock(struct fixture *f)
 	*f = (struct fixture) { 0 };
 	f->env = hand_clock_env(&f->clock);
 	make_loop(f);
-	assert_status(vd_runner_actor_new(vdi_loop_runner(f->loop), &options, &f->nudge), VD_OK);
+	assert_status(vd_executor_actor_new(vdi_loop_executor(f->loop), &options, &f->nudge), VD_OK);
 }
 
 static void tear_down(struct fixture *f)
@@ -126,7 +126,7 @@ struct told {
 };
 
 /* What the connection has written since the last time. */
-static void hear(struct fixture *f, struct told *told)
+MAYBE_UNUSED static void hear(struct fixture *f, struct told *told)
 {
 	told->size = recv(f->fds[1], told->bytes, sizeof told->bytes, MSG_DONTWAIT);
 	told->at = told->size >= 24 && memcmp(told->bytes, "PRI * HTTP/2.0", 14) == 0 ? 24 : 0;

@@ -12,7 +12,7 @@ static struct {
 	int	 send_errors[8], receive_errors[8]; /* one after the other; 0: no more */
 	size_t	 send_error, receive_error;
 	bool	 is_full; /* takes nothing */
-	unsigned sends;
+	unsigned sends, receives;
 } net;
 
 /* These take the place of libc's. */
@@ -40,6 +40,8 @@ ssize_t recv(int fd, void *room, size_t size, int flags)
 {
 	if (fd == net.fd) {
 		int error = net.receive_errors[net.receive_error];
+
+		net.receives++;
 
 		if (error) {
 			net.receive_error++;
@@ -171,6 +173,27 @@ static void what_the_socket_does_not_take_is_kept(void **state)
 	finish(&f);
 }
 
+/* A socket that takes a part is full: it is asked again when it is writable. */
+static void a_part_is_all_that_a_turn_sends(void **state)
+{
+	struct fixture f;
+	struct told    told;
+
+	(void) state;
+	start_ready(&f, true);
+	hear(&f, &told);
+	net.send_max = 5;
+	net.sends = 0;
+	say_ping(&f, 0, 0);
+	for (unsigned turns = 0; net.sends == 0 && turns < 10; turns++)
+		(void) event_base_loop(vdi_loop_base(f.loop), EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	assert_int_equal(net.sends, 1);
+	assert_int_equal(vdi_h2_connection_kept(f.connection), 12);
+	expect_pongs(&f, 1);
+	assert_int_equal(net.sends, 4);
+	finish(&f);
+}
+
 static void take_turns(struct fixture *f)
 {
 	for (unsigned turns = 0; turns < 10; turns++)
@@ -195,25 +218,57 @@ static void unread_answers_have_their_bound(void **state)
 	(void) state;
 	start_ready(&f, true);
 	hear(&f, &told);
-	net.is_full = true;
-	say_pings(&f, 1); /* this one is kept */
-	assert_int_equal(unread(&f), 0);
-	assert_int_equal(vdi_h2_connection_kept(f.connection), 17);
-	for (int i = 0; i < 9; i++) {
-		say_pings(&f, 100);
+	for (int round = 0; round < 3; round++) {
+		net.is_full = true;
+		say_pings(&f, 1); /* this one is kept */
 		assert_int_equal(unread(&f), 0);
+		assert_int_equal(vdi_h2_connection_kept(f.connection), 17);
+		for (int i = 0; i < 9; i++) {
+			say_pings(&f, 100);
+			assert_int_equal(unread(&f), 0);
+		}
+		say_pings(&f, 99);
+		assert_int_equal(unread(&f), 0);
+		say_pings(&f, 1); /* the thousandth */
+		assert_int_equal(unread(&f), 0);
+		say_pings(&f, 1);
+		assert_int_equal(unread(&f), 17);
+		net.is_full = false;
+		settle(&f);
+		assert_int_equal(unread(&f), 0);
+		assert_int_equal(f.ended, 0);
+		hear(&f, &told);
+		assert_int_equal(told.size, 1002 * 17);
 	}
-	say_pings(&f, 99);
-	assert_int_equal(unread(&f), 0);
-	say_pings(&f, 1); /* the thousandth */
-	assert_int_equal(unread(&f), 0);
-	say_pings(&f, 1);
-	assert_int_equal(unread(&f), 17);
-	net.is_full = false;
-	settle(&f);
-	assert_int_equal(unread(&f), 0);
-	assert_int_equal(f.ended, 0);
 	finish(&f);
+}
+
+/* A short read has emptied the socket: it is not asked again before there is more. */
+static void a_socket_is_asked_once_for_what_it_has(void **state)
+{
+	static const struct {
+		unsigned pings, receives;
+	} cases[] = { { 1, 1 }, { 100, 1 }, { 3855, 1 }, { 3856, 2 }, { 7800, 3 } }; /* of 17 bytes */
+	static uint8_t pings[8000][17];
+	const int      room = 1 << 20;
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(pings); i++) {
+		pings[i][2] = 8;
+		pings[i][3] = NGHTTP2_PING;
+		pings[i][4] = NGHTTP2_FLAG_ACK; /* needs no answer */
+	}
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
+		struct fixture f;
+
+		start_ready(&f, false);
+		assert_int_equal(setsockopt(f.fds[1], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room), 0);
+		net.receives = 0;
+		say(&f, pings, cases[i].pings * 17ul);
+		settle(&f);
+		assert_int_equal(net.receives, cases[i].receives);
+		finish(&f);
+	}
 }
 
 /* ---- For the moment ---- */
@@ -268,6 +323,7 @@ static void a_socket_that_breaks_when_written_to(void **state)
 		{ ECONNRESET, before_http2, "the connection was closed" },
 		{ ETIMEDOUT, "connection timed out", "connection timed out" },
 		{ EHOSTUNREACH, "no route to host", "no route to host" },
+		{ EDOTDOT, "RFS specific error", "RFS specific error" }, /* an abbreviation stays one */
 	};
 
 	(void) state;
@@ -343,6 +399,57 @@ static void the_peers_last_word_is_the_reason(void **state)
 	expect_why(&f, "the peer ended the connection: INTERNAL_ERROR");
 }
 
+/* A peer that is told goodbye, does not read it, and asks and asks: it is not listened to any more, but it
+ * can still read what it was told. */
+static void a_flood_does_not_stop_a_goodbye(void **state)
+{
+	const uint8_t  misplaced[] = { 0, 0, 0, NGHTTP2_DATA, 0, 0, 0, 0, 0 }; /* on no stream */
+	static uint8_t pings[1200][17];
+	/* Of the static table: POST, http, "/"; a literal authority. */
+	const uint8_t request[] = {
+		0, 0, 6, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 0, 0, 0, 1, 0x83, 0x86, 0x84, 0x01, 1, 'x'
+	};
+	struct fixture f;
+	struct told    told = { .size = 0 };
+	unsigned       goaways = 0;
+	ssize_t	       got;
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(pings); i++) {
+		pings[i][2] = 8;
+		pings[i][3] = NGHTTP2_PING;
+	}
+	start_ready(&f, true);
+	say(&f, request, sizeof request); /* without a stream nghttp2 reads nothing after GOAWAY */
+	settle(&f);
+	hear(&f, &told);
+	net.send_max = 100;
+	say(&f, pings, sizeof pings);
+	vdi_h2_connection_close(f.connection, VD_SECONDS(5));
+	take_turns(&f);
+	assert_int_equal(f.ended, 0);
+	assert_true(vdi_h2_connection_kept(f.connection) > 0);
+	for (int i = 0; i < 3; i++)
+		say(&f, misplaced, sizeof misplaced);
+	take_turns(&f);
+	net.send_max = 0;
+	settle(&f);
+	assert_int_equal(f.ended, 0);
+	told.size = 0;
+	while ((got = recvfrom(f.fds[1], told.bytes + told.size, sizeof told.bytes - (size_t) told.size,
+			       MSG_DONTWAIT, NULL, NULL)) > 0)
+		told.size += got;
+	assert_int_equal(got, 0); /* its end */
+	for (told.at = 0; told.at + 9 <= told.size; told.at += 9 + told.bytes[told.at + 2])
+		if (told.bytes[told.at + 3] == NGHTTP2_GOAWAY) {
+			assert_int_equal(told.bytes[told.at + 16], NGHTTP2_NO_ERROR);
+			goaways++;
+		}
+	assert_int_equal(goaways, 1);
+	assert_int_equal(shutdown(f.fds[1], SHUT_WR), 0);
+	expect_why(&f, "");
+}
+
 /* ---- Its life ---- */
 
 /* A connection may be freed as long as nothing was done with it. */
@@ -368,11 +475,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_come_and_go_in_any_pieces),
 		cmocka_unit_test(what_the_socket_does_not_take_is_kept),
+		cmocka_unit_test(a_part_is_all_that_a_turn_sends),
 		cmocka_unit_test(unread_answers_have_their_bound),
+		cmocka_unit_test(a_socket_is_asked_once_for_what_it_has),
 		cmocka_unit_test(a_busy_socket_is_asked_again),
 		cmocka_unit_test(a_socket_that_breaks_when_written_to),
 		cmocka_unit_test(a_socket_that_breaks_when_read_from),
 		cmocka_unit_test(the_peers_last_word_is_the_reason),
+		cmocka_unit_test(a_flood_does_not_stop_a_goodbye),
 		cmocka_unit_test(one_that_did_not_begin_leaves_nothing_behind),
 	};
 

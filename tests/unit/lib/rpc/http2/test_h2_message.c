@@ -60,6 +60,24 @@ static void what_was_not_asked_for_is_kept_and_not_settled(void **state)
 	vdi_h2_inbox_fini(&inbox);
 }
 
+/* A body of HTTP has no frame of gRPC around it: the bytes as they are, copied. */
+static void a_plain_body_is_copied(void **state)
+{
+	char			bytes[] = "healthy";
+	struct vdi_h2_outgoing *outgoing;
+
+	(void) state;
+	assert_status(vdi_h2_outgoing_new_plain((struct vd_bytes) { bytes, 7 }, &outgoing), VD_OK);
+	memset(bytes, 0, sizeof bytes);
+	assert_int_equal(outgoing->size, 7);
+	assert_int_equal(outgoing->head_size, 7);
+	assert_memory_equal(outgoing->head, "healthy", 7);
+	(void) vdi_h2_outgoing_free(outgoing);
+	assert_status(vdi_h2_outgoing_new_plain(VD_BYTES_NONE, &outgoing), VD_OK);
+	assert_int_equal(outgoing->size, 0);
+	(void) vdi_h2_outgoing_free(outgoing);
+}
+
 static void what_is_no_message(void **state)
 {
 	struct vdi_h2_inbox    inbox;
@@ -203,7 +221,9 @@ static void what_is_retained_can_be_written_again(void **state)
 	push(&outbox, "three", NULL);
 	vdi_h2_outbox_write(&outbox, first, 26);
 	for (size_t written = 0; written <= 26; written++) {
+		outbox.is_deferred = written % 2; /* the stream that waited is gone */
 		vdi_h2_outbox_rewind(&outbox);
+		assert_false(outbox.is_deferred);
 		assert_int_equal(outbox.size, 26);
 		vdi_h2_outbox_write(&outbox, second, written);
 		assert_memory_equal(first, second, written);
@@ -216,16 +236,76 @@ static void what_is_retained_can_be_written_again(void **state)
 	vdi_h2_outbox_fini(&outbox);
 }
 
+/* What nghttp2 is told when it asks: how much there is, whether that is all, and that it must wait. The
+ * last frame says that it is the last one, also if it is full. */
+static unsigned ends;
+static int	end_error;
+
+static int count_end(struct vdi_h2_outbox *outbox)
+{
+	assert_true(outbox->is_ending);
+	ends++;
+	return end_error;
+}
+
+static void nghttp2_hears_how_much_there_is(void **state)
+{
+	(void) state;
+	for (size_t room = 1; room <= 12; room++) {
+		for (int flags_of_case = 0; flags_of_case < 8; flags_of_case++) {
+			bool		      is_ending = flags_of_case & 1, has_end = flags_of_case & 2;
+			bool		      is_empty = flags_of_case & 4;
+			size_t		      size = is_empty ? 0 : 10;
+			bool		      is_last = is_ending && size <= room;
+			struct vdi_h2_outbox  outbox;
+			nghttp2_data_provider provider;
+			uint32_t	      flags = 0;
+			ssize_t		      answer;
+
+			ends = 0;
+			end_error = 0;
+			vdi_h2_outbox_init(&outbox);
+			outbox.is_ending = is_ending;
+			outbox.end = has_end ? count_end : NULL;
+			if (!is_empty)
+				push(&outbox, "hello", NULL);
+			provider = vdi_h2_outbox_provider(&outbox);
+			answer = provider.read_callback(NULL, 1, NULL, room, &flags, &provider.source, NULL);
+			if (is_empty && !is_ending) {
+				assert_int_equal(answer, NGHTTP2_ERR_DEFERRED);
+				assert_int_equal(flags, 0);
+			} else {
+				assert_int_equal(answer, VDI_MIN(size, room));
+				assert_int_equal(
+					flags,
+					NGHTTP2_DATA_FLAG_NO_COPY | (is_last ? NGHTTP2_DATA_FLAG_EOF : 0) |
+						(is_last && has_end ? NGHTTP2_DATA_FLAG_NO_END_STREAM : 0));
+			}
+			assert_int_equal(outbox.is_deferred, is_empty && !is_ending);
+			assert_int_equal(ends, is_last && has_end);
+			if (is_last && has_end) {
+				end_error = NGHTTP2_ERR_NOMEM;
+				assert_int_equal(provider.read_callback(NULL, 1, NULL, room, &flags,
+									&provider.source, NULL),
+						 NGHTTP2_ERR_NOMEM);
+			}
+			vdi_h2_outbox_fini(&outbox);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_in_pieces_of_every_size),
 		cmocka_unit_test(what_was_not_asked_for_is_kept_and_not_settled),
+		cmocka_unit_test(a_plain_body_is_copied),
 		cmocka_unit_test(what_is_no_message),
 		cmocka_unit_test(a_large_message),
 		cmocka_unit_test(no_memory_for_a_message),
 		cmocka_unit_test(the_outbox_in_pieces_of_every_size),
 		cmocka_unit_test(what_has_begun_to_leave_is_not_cut),
+		cmocka_unit_test(nghttp2_hears_how_much_there_is),
 		cmocka_unit_test(what_is_retained_can_be_written_again),
 	};
 

@@ -279,6 +279,23 @@ static void a_deadline_ends_the_call(void **state)
 	rpc_wait_for(env, &echo.ended, 2);
 }
 
+/* No time at all is a deadline, not none. */
+static void a_deadline_of_nothing_has_passed(void **state)
+{
+	static const char *const texts[] = { "0n", "0S", "00000000H", "1n" };
+
+	(void) state;
+	for (uint32_t i = 0; i < VDI_ARRAY_SIZE(texts); i++) {
+		const char *const extra[] = { "grpc-timeout", texts[i], NULL };
+
+		assert_true(peer_request(&peer, 2 * i + 1, "/test.Echo/Hang", 0, extra));
+		assert_true(peer_message(&peer, 2 * i + 1, "x", NGHTTP2_FLAG_END_STREAM));
+		h2_served_expect(peer_hear(&peer, 2 * i + 1), VDI_RPC_DEADLINE_EXCEEDED,
+				 "context deadline exceeded");
+		rpc_wait_for(env, &echo.ended, i + 1);
+	}
+}
+
 static void a_reset_ends_the_call(void **state)
 {
 	(void) state;
@@ -400,6 +417,7 @@ int main(void)
 		WITH(a_message_that_says_it_is_compressed, h2_served_start),
 		WITH(e134_a_message_that_is_too_large_is_refused_at_its_size, start_small),
 		WITH(a_deadline_ends_the_call, h2_served_start),
+		WITH(a_deadline_of_nothing_has_passed, h2_served_start),
 		WITH(a_reset_ends_the_call, h2_served_start),
 		WITH(the_end_of_the_connection_ends_its_calls, h2_served_start),
 		WITH(a_status_before_the_client_has_ended_comes_with_a_reset, h2_served_start),

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "h2_peer.h"
@@ -12,6 +13,7 @@
 #include "lock.h"
 #include "metrics.h"
 #include "rpc_fixture.h"
+#include "temp_folder.h"
 
 #define JUST_BEFORE(duration) ((vd_dur) { (duration).ns - 1 })
 #define AN_INSTANT ((vd_dur) { 1 })
@@ -341,6 +343,34 @@ static void a_deadline_comes_to_the_nanosecond(void **state)
 	assert_int_equal(echo.ended, 1);
 }
 
+/* ---- Clients that say nothing ---- */
+
+static void silent_clients_are_asked_whether_they_live(void **state)
+{
+	struct peer  peer;
+	struct frame frame = { 0 };
+
+	(void) state;
+	start_with((struct vdi_rpc_server_options) { .keepalive_time = VD_SECONDS(10),
+						     .keepalive_timeout = VD_SECONDS(3) });
+	peer_connect(&peer, rpc_echo_address(&echo));
+	peer_begin(&peer, -1);
+	assert_true(peer_frame(&peer, NGHTTP2_PING, 0, 0, "12345678", 8));
+	do
+		assert_true(peer_next(&peer, &frame));
+	while (frame.type != NGHTTP2_PING || !(frame.flags & NGHTTP2_FLAG_ACK));
+	take_turns();
+	advance(JUST_BEFORE(VD_SECONDS(10)));
+	assert_int_equal(recv(peer.fd, &frame, 1, MSG_DONTWAIT | MSG_PEEK), -1);
+	advance(AN_INSTANT);
+	assert_true(peer_next(&peer, &frame));
+	assert_int_equal(frame.type, NGHTTP2_PING);
+	assert_int_equal(frame.flags, 0);
+	peer_close(&peer);
+	take_turns();
+	(void) stop(NULL);
+}
+
 /* ---- Clients that do not read ---- */
 
 static int64_t cut_count(void)
@@ -470,6 +500,48 @@ static void it_looks_again_whenever_it_is_pressed(void **state)
 	(void) stop(NULL);
 }
 
+/* A client that takes nothing from its socket cannot hear of the end of its call, which is ended once: others
+ * that wait longer are looked at as before. */
+static void a_call_is_cut_once(void **state)
+{
+	struct sockaddr_un	      at = { .sun_family = AF_UNIX };
+	char			      folder[TEMP_FOLDER_SIZE], listen[TEMP_FOLDER_SIZE + 16];
+	struct vdi_rpc_server_options options = { .threads = 1, .unsent_max = 4 << 20 };
+	struct peer		      full, slow;
+	int			      fd;
+
+	(void) state;
+	temp_folder_make(folder);
+	snprintf(listen, sizeof listen, "unix:%s/s", folder);
+	snprintf(at.sun_path, sizeof at.sun_path, "%s/s", folder);
+	env = hand_clock_env(&clock_sim);
+	assert_status(rpc_echo_start(&echo, env, listen, &options, NULL), VD_OK);
+	for (int i = 0; i < 3; i++) {
+		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_int_equal(connect(fd, (struct sockaddr *) &at, sizeof at), 0);
+		peer_attach(i == 0 ? &other : i == 1 ? &full : &slow, fd);
+	}
+	peer_begin(&other, -1);
+	take_turns();
+	memset(taken, 0, sizeof taken);
+	peer_begin(&full, 1 << 30);
+	assert_true(peer_number(&full, NGHTTP2_WINDOW_UPDATE, 0, 1 << 30));
+	ask_for(&full, 1, "850000"); /* more than its socket takes */
+	rpc_wait_for(env, &echo.accepted, 1);
+	peer_begin(&slow, 0);
+	ask_for(&slow, 1, "3300000");
+	take_all(&slow);
+	look(&slow, 25, 1, 8192);
+	assert_int_equal(cut_count(), 1);
+	look(&slow, 15, 1, 8192); /* still pressed, and only by one that reads */
+	assert_int_equal(cut_count(), 1);
+	peer_close(&full);
+	peer_close(&slow);
+	take_turns();
+	(void) stop(NULL);
+	temp_folder_remove(folder);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -485,8 +557,10 @@ int main(void)
 		TEST(after_the_last_answer_the_clients_end_has_half_a_second),
 		cmocka_unit_test(a_drained_connection_ends_with_what_it_has),
 		TEST(a_deadline_comes_to_the_nanosecond),
+		cmocka_unit_test(silent_clients_are_asked_whether_they_live),
 		cmocka_unit_test(whoever_does_not_read_is_cut_largest_first),
 		cmocka_unit_test(whoever_reads_is_not_cut_however_slowly),
+		cmocka_unit_test(a_call_is_cut_once),
 		cmocka_unit_test(it_looks_again_whenever_it_is_pressed),
 	};
 

@@ -22,6 +22,17 @@ static void refused(const struct vd_etcd_options *options, const char *message)
 	etcd_client_fixture_fini(&fixture);
 }
 
+static void accepted(const struct vd_etcd_options *options)
+{
+	struct etcd_client_fixture fixture;
+
+	etcd_client_fixture_init(&fixture, 1, 1);
+	fixture.options = *options;
+	fixture.options.endpoints = fixture.endpoints;
+	etcd_client_fixture_open(&fixture);
+	etcd_client_fixture_fini(&fixture);
+}
+
 static void e201_e202_options_are_checked(void **state)
 {
 	static const char *const	    endpoints[] = { "e1:2379", "" };
@@ -55,9 +66,35 @@ static void e201_e202_options_are_checked(void **state)
 	options.keepalive_time = VD_SECONDS(4);
 	refused(&options, "etcdclient: keepalive_time must be 0 or at least 5 s");
 	options.keepalive_time = VD_SECONDS(0);
-	options.dial_timeout = VD_SECONDS(-1);
-	refused(&options, "etcdclient: timeouts and intervals must not be negative");
-	options.dial_timeout = VD_SECONDS(1);
+	vd_dur *const durations[] = { &options.dial_timeout, &options.call_timeout,
+				      &options.keepalive_timeout, &options.keepalive_time };
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(durations); i++) {
+		durations[i]->ns = -1;
+		refused(&options, "etcdclient: timeouts and intervals must not be negative");
+		durations[i]->ns = 0;
+	}
+	accepted(&options);
+	options.keepalive_time = (vd_dur) { VD_SECONDS(5).ns - 1 };
+	refused(&options, "etcdclient: keepalive_time must be 0 or at least 5 s");
+	options.keepalive_time = VD_SECONDS(5);
+	accepted(&options);
+	options.watch_buffer_bytes = 0;
+	refused(&options, "etcdclient: attempts_max and watch_buffer_bytes must not be 0");
+	options.watch_buffer_bytes = 1;
+	options.send_size_max = options.receive_size_max = 1;
+	accepted(&options);
+	options.send_size_max = options.receive_size_max = INT32_MAX;
+	accepted(&options);
+	options.receive_size_max = (size_t) INT32_MAX + 1;
+	refused(&options, "etcdclient: message limits must be between 1 and 2147483647 bytes");
+	options.receive_size_max = INT32_MAX;
+	/* Empty texts are as none. */
+	options.user = options.password = options.token = "";
+	accepted(&options);
+	options.user = options.password = options.token = NULL;
+	options.key_path = "k";
+	refused(&options, "etcdclient: a certificate needs its key, and a key its certificate");
+	options.key_path = NULL;
 	options.cert_path = "c";
 	refused(&options, "etcdclient: a certificate needs its key, and a key its certificate");
 	options.cert_path = NULL;

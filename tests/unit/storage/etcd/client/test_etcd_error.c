@@ -115,9 +115,97 @@ static void e133_reasons_of_a_watch(void **state)
 
 		vdi_etcd_error_of_reason(vd_bytes_of(rows[i].reason), &error);
 		assert_int_equal(error.code, rows[i].code);
+		/* The code of an unknown reason is FailedPrecondition, as in clientv3. */
+		assert_int_equal(error.grpc_code, rows[i].code == VD_ETCD_OTHER ?
+							  VDI_RPC_FAILED_PRECONDITION :
+							  vdi_etcd_code_grpc(rows[i].code));
+		assert_string_equal(error.endpoint, "");
 		assert_status(error.error.code, rows[i].status);
 		assert_string_equal(error.error.message, rows[i].message);
 	}
+}
+
+/* Each gRPC code has a status and a name; codes that are not gRPC's are internal errors without a name. */
+static void e132_every_code_has_a_status_and_a_name(void **state)
+{
+	static const struct {
+		vd_status   status;
+		const char *name;
+	} rows[] = {
+		{ VD_INTERNAL, "OK" },
+		{ VD_CANCELED, "Canceled" },
+		{ VD_INTERNAL, "Unknown" },
+		{ VD_INVALID_ARGUMENT, "InvalidArgument" },
+		{ VD_TIMEOUT, "DeadlineExceeded" },
+		{ VD_NOT_FOUND, "NotFound" },
+		{ VD_INTERNAL, "AlreadyExists" },
+		{ VD_FORBIDDEN, "PermissionDenied" },
+		{ VD_FULL, "ResourceExhausted" },
+		{ VD_PRECONDITION, "FailedPrecondition" },
+		{ VD_INTERNAL, "Aborted" },
+		{ VD_INVALID_ARGUMENT, "OutOfRange" },
+		{ VD_UNSUPPORTED, "Unimplemented" },
+		{ VD_INTERNAL, "Internal" },
+		{ VD_UNAVAILABLE, "Unavailable" },
+		{ VD_CORRUPT, "DataLoss" },
+		{ VD_FORBIDDEN, "Unauthenticated" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_etcd_error error = of((int) i, "text", false, VDI_ETCD_CONTEXT_ALIVE);
+		char		     wanted[80];
+
+		(void) snprintf(wanted, sizeof wanted, "rpc error: code = %s desc = text", rows[i].name);
+		assert_status(error.error.code, rows[i].status);
+		assert_string_equal(error.error.message, wanted);
+		assert_string_equal(vdi_etcd_grpc_name((int) i), rows[i].name);
+	}
+	assert_string_equal(vdi_etcd_grpc_name(-1), "Unknown");
+	assert_string_equal(vdi_etcd_grpc_name((int) VDI_ARRAY_SIZE(rows)), "Unknown");
+	assert_status(of(-1, "text", false, VDI_ETCD_CONTEXT_ALIVE).error.code, VD_INTERNAL);
+}
+
+/* The client's own errors keep their text; a precondition that the client itself found is not supported. The
+ * same texts of a server are the server's. */
+static void errors_of_the_client_itself(void **state)
+{
+	const char	    *text = VDI_ETCD_OWN_PREFIX "no";
+	struct vd_etcd_error error = of(VDI_RPC_FAILED_PRECONDITION, text, true, VDI_ETCD_CONTEXT_ALIVE);
+
+	assert_status(error.error.code, VD_UNSUPPORTED);
+	assert_string_equal(error.error.message, text);
+	error = of(VDI_RPC_UNAVAILABLE, text, true, VDI_ETCD_CONTEXT_ALIVE);
+	assert_status(error.error.code, VD_UNAVAILABLE);
+	assert_string_equal(error.error.message, text);
+	error = of(VDI_RPC_FAILED_PRECONDITION, text, false, VDI_ETCD_CONTEXT_ALIVE);
+	assert_status(error.error.code, VD_PRECONDITION);
+	assert_string_equal(error.error.message,
+			    "rpc error: code = FailedPrecondition desc = " VDI_ETCD_OWN_PREFIX "no");
+	error = of(VDI_RPC_FAILED_PRECONDITION, "no", true, VDI_ETCD_CONTEXT_ALIVE);
+	assert_status(error.error.code, VD_PRECONDITION);
+	assert_string_equal(error.error.message, "rpc error: code = FailedPrecondition desc = no");
+	/* Only the client's own lack of memory is VD_NOMEM. */
+	assert_status(of(VDI_RPC_RESOURCE_EXHAUSTED, VDI_ETCD_NO_MEMORY_TEXT, false, VDI_ETCD_CONTEXT_ALIVE)
+			      .error.code,
+		      VD_FULL);
+}
+
+/* What the client ends itself was never sent. */
+static void an_end_of_the_client_itself(void **state)
+{
+	struct vdi_etcd_end end;
+
+	vdi_etcd_end_own(&end, VDI_RPC_UNAVAILABLE, "down");
+	assert_int_equal(end.end.code, VDI_RPC_UNAVAILABLE);
+	assert_string_equal(end.end.message, "down");
+	assert_string_equal(end.end.endpoint, "");
+	assert_true(end.end.unsent && end.end.local);
+	/* Without texts they are empty. */
+	vdi_etcd_end_copy(&end, &(struct vdi_rpc_end) { .code = VDI_RPC_UNKNOWN });
+	assert_int_equal(end.end.code, VDI_RPC_UNKNOWN);
+	assert_string_equal(end.end.message, "");
+	assert_string_equal(end.end.endpoint, "");
+	assert_false(end.end.unsent || end.end.local);
 }
 
 static void e134_size_limits(void **state)
@@ -191,6 +279,7 @@ static void e254_e255_halt(void **state)
 		{ VDI_RPC_UNAVAILABLE, "etcdserver: leader changed", false },
 		{ VDI_RPC_UNAVAILABLE, "etcdserver: no leader", true },
 		{ VDI_RPC_INTERNAL, "stream error", false },
+		{ VDI_RPC_INTERNAL, "etcdserver: no leader", false },
 		{ VDI_RPC_RESOURCE_EXHAUSTED, "too large", true },
 		{ VDI_RPC_CANCELED, "", true },
 		{ VDI_RPC_UNKNOWN, "", true },
@@ -229,6 +318,9 @@ int main(void)
 		cmocka_unit_test(e130_e132_known_by_message_never_by_code),
 		cmocka_unit_test(e131_e132_an_unknown_status_keeps_its_text),
 		cmocka_unit_test(e133_reasons_of_a_watch),
+		cmocka_unit_test(e132_every_code_has_a_status_and_a_name),
+		cmocka_unit_test(errors_of_the_client_itself),
+		cmocka_unit_test(an_end_of_the_client_itself),
 		cmocka_unit_test(e134_size_limits),
 		cmocka_unit_test(e210_the_context_speaks_for_itself),
 		cmocka_unit_test(e212_connection_canceled),

@@ -3,6 +3,7 @@
 
 #include "etcd_call.h"
 #include "etcd_client_fixture.h"
+#include "etcd_wire.h"
 #include "vdtest.h"
 
 #define RANGE "/etcdserverpb.KV/Range"
@@ -113,6 +114,19 @@ static void e219_e220_invalid_requests_are_refused(void **state)
 				    &(struct vd_txn_request) { .compares = &compares[i], .compare_count = 1 },
 				    etcd_note_txn, &result),
 			VD_INVALID_ARGUMENT);
+	/* Transactions are checked down to the deepest level that is sent. */
+	for (size_t levels = 2; levels <= VDI_ETCD_WIRE_LEVELS_MAX; levels++) {
+		struct vd_txn_request txns[VDI_ETCD_WIRE_LEVELS_MAX];
+		struct vd_op	      inner[VDI_ETCD_WIRE_LEVELS_MAX];
+
+		txns[levels - 1] = (struct vd_txn_request) { .compares = &compares[0], .compare_count = 1 };
+		for (size_t i = levels - 1; i > 0; i--) {
+			inner[i] = (struct vd_op) { .kind = VD_OP_TXN, .txn = &txns[i] };
+			txns[i - 1] = (struct vd_txn_request) { .success = &inner[i], .success_count = 1 };
+		}
+		assert_status(vd_etcd_txn(fixture.client, NULL, &txns[0], etcd_note_txn, &result),
+			      VD_INVALID_ARGUMENT);
+	}
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(ops); i++)
 		assert_status(vd_etcd_txn(fixture.client, NULL,
 					  &(struct vd_txn_request) { .success = &ops[i], .success_count = 1 },

@@ -310,7 +310,14 @@ static void e116_users_and_roles(void **state)
 		      VD_INVALID_ARGUMENT);
 	assert_status(vd_etcd_user_change_password(client, NULL, "u", NULL, etcd_note_done, &result),
 		      VD_INVALID_ARGUMENT);
+	assert_status(vd_etcd_user_change_password(client, NULL, NULL, "p", etcd_note_done, &result),
+		      VD_INVALID_ARGUMENT);
 	assert_status(vd_etcd_user_grant_role(client, NULL, "u", NULL, etcd_note_done, &result),
+		      VD_INVALID_ARGUMENT);
+	assert_status(vd_etcd_user_grant_role(client, NULL, NULL, "r", etcd_note_done, &result),
+		      VD_INVALID_ARGUMENT);
+	assert_status(vd_etcd_role_grant(client, NULL, NULL, VD_ETCD_READ, vd_bytes_of("a"), VD_BYTES_NONE,
+					 etcd_note_done, &result),
 		      VD_INVALID_ARGUMENT);
 	assert_status(vd_etcd_user_delete(client, NULL, NULL, etcd_note_done, &result), VD_INVALID_ARGUMENT);
 	assert_status(vd_etcd_role_add(client, NULL, NULL, etcd_note_done, &result), VD_INVALID_ARGUMENT);

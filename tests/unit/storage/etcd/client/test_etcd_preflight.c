@@ -264,13 +264,13 @@ static void leaving_is_final(void **state)
 	struct vdi_etcd_waiter	   waiter = { .resume = resume_nobody };
 
 	start_with_user(&fixture, 16);
-	vdi_etcd_gate_leave(fixture.client, &waiter);
+	vdi_etcd_preflight_leave(fixture.client, &waiter);
 	for (int i = 0; i < 2; i++) {
-		vdi_etcd_gate_wait(fixture.client, &waiter, false);
+		vdi_etcd_preflight_wait(fixture.client, &waiter, false);
 		assert_true(waiter.waits);
-		vdi_etcd_gate_leave(fixture.client, &waiter);
+		vdi_etcd_preflight_leave(fixture.client, &waiter);
 		assert_false(waiter.waits);
-		vdi_etcd_gate_leave(fixture.client, &waiter);
+		vdi_etcd_preflight_leave(fixture.client, &waiter);
 	}
 	answer_token(rpc_script_expect_call(fixture.script, AUTHENTICATE), "t");
 	vdi_sim_run_until_idle(fixture.env);
@@ -411,7 +411,7 @@ static void e203_an_old_cluster_is_rejected(void **state)
 	}
 }
 
-static void torture_gate(void **state)
+static void torture_preflight(void **state)
 {
 	for (uint64_t nth = 1;; nth++) {
 		struct etcd_client_fixture fixture;
@@ -493,7 +493,7 @@ int main(void)
 		cmocka_unit_test(e203_versions),
 		cmocka_unit_test(e203_every_member_is_asked),
 		cmocka_unit_test(e203_an_old_cluster_is_rejected),
-		cmocka_unit_test(torture_gate),
+		cmocka_unit_test(torture_preflight),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -655,6 +655,92 @@ static void e165_a_snapshot_too_short(void **state)
 	etcd_client_fixture_fini(&fixture);
 }
 
+/* A part that cannot be read ends the snapshot, and the server is told so. */
+static void a_part_of_a_snapshot_that_cannot_be_read(void **state)
+{
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	struct rpc_script_call	  *call;
+
+	etcd_client_fixture_start(&fixture, 72);
+	assert_status(vd_etcd_snapshot(fixture.client, NULL, etcd_note_snapshot, &result), VD_OK);
+	call = rpc_script_expect_call(fixture.script, SNAPSHOT);
+	send_snapshot(call, digest_of_1024_a, 10, 10);
+	rpc_script_send(call, vd_bytes_of("\x0a\x7f"));
+	send_snapshot(call, digest_of_1024_a, 10, 10);
+	etcd_expect_calls(&fixture, &result, 1);
+	assert_status(result.error.error.code, VD_CORRUPT);
+	assert_int_equal(result.parts, 1);
+	assert_int_equal(result.number, 10);
+	vdi_sim_run_until_idle(fixture.env);
+	assert_true(rpc_script_call_is_canceled(call));
+	etcd_client_fixture_fini(&fixture);
+}
+
+/* Without memory for a part the user gets VD_NOMEM, once, after the parts before it. */
+static void a_snapshot_without_memory_for_a_part(void **state)
+{
+	unsigned char file[1024 + 32];
+	bool	      has_failed = true;
+	unsigned      failures = 0;
+
+	memset(file, 'a', 1024);
+	memcpy(file + 1024, digest_of_1024_a, 32);
+	for (uint64_t nth = 1; has_failed; nth++) {
+		struct etcd_client_fixture fixture;
+		struct etcd_result	   result = { 0 };
+		struct rpc_script_call	  *call;
+
+		etcd_client_fixture_start(&fixture, 91);
+		assert_status(vd_etcd_snapshot(fixture.client, NULL, etcd_note_snapshot, &result), VD_OK);
+		call = rpc_script_expect_call(fixture.script, SNAPSHOT);
+		send_snapshot(call, file, sizeof file, 500);
+		rpc_script_end(call, VDI_RPC_OK, "");
+		vdi_alloc_fail_nth(nth, 1);
+		etcd_expect_calls(&fixture, &result, 1);
+		has_failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		failures += result.is_error;
+		if (result.is_error)
+			assert_status(result.error.error.code, VD_NOMEM);
+		else
+			assert_int_equal(result.number, sizeof file);
+		assert_true(has_failed || !result.is_error);
+		etcd_client_fixture_fini(&fixture);
+	}
+	assert_true(failures >= 3); /* one for each part */
+}
+
+/* Only endpoints of the client's list are opened. */
+static void an_endpoint_that_is_not_in_the_list(void **state)
+{
+	struct etcd_client_fixture     fixture;
+	struct owner		       owner = { 0 };
+	struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH,
+						   .endpoint = "elsewhere:2379" };
+	struct rpc_script_call	      *call;
+
+	etcd_client_fixture_init(&fixture, 92, 3);
+	etcd_client_fixture_open(&fixture);
+	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream),
+		      VD_INVALID_ARGUMENT);
+	vdi_sim_run_until_idle(fixture.env);
+	assert_int_equal(rpc_script_call_count(fixture.script), 0);
+	for (size_t i = 0; i < 3; i++) {
+		owner = (struct owner) { 0 };
+		request.endpoint = fixture.endpoints[i];
+		assert_status(
+			vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream),
+			VD_OK);
+		call = rpc_script_expect_call(fixture.script, WATCH);
+		assert_int_equal(rpc_script_call_endpoint(call), i);
+		rpc_script_end(call, VDI_RPC_OK, "");
+		vdi_sim_run_until_idle(fixture.env);
+		assert_int_equal(owner.ended, 1);
+	}
+	etcd_client_fixture_fini(&fixture);
+}
+
 /* A snapshot that cannot be begun, for memory or because the client is closing, leaves nothing behind (the
  * group counts it). */
 static void a_snapshot_that_cannot_be_begun(void **state)
@@ -721,6 +807,9 @@ int main(void)
 		cmocka_unit_test(streams_of_users_are_canceled_timed_out_and_closed),
 		cmocka_unit_test(e165_snapshot_is_checked),
 		cmocka_unit_test(e165_a_snapshot_too_short),
+		cmocka_unit_test(a_part_of_a_snapshot_that_cannot_be_read),
+		cmocka_unit_test(a_snapshot_without_memory_for_a_part),
+		cmocka_unit_test(an_endpoint_that_is_not_in_the_list),
 		cmocka_unit_test(a_snapshot_that_cannot_be_begun),
 		cmocka_unit_test(e211_a_snapshot_is_asked_for_until_its_first_part),
 	};

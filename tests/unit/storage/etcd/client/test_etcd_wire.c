@@ -454,6 +454,35 @@ static void torture_decoding(void **state)
 	}
 }
 
+/* The previous record comes twice, and there is no memory for the second one: nothing is left of either. */
+static void a_record_that_comes_twice_without_memory(void **state)
+{
+	static const char record[] = "\x12\x06\x0a\x01k\x2a\x01v"
+				     "\x12\x06\x0a\x01k\x2a\x01w";
+	struct vd_bytes	  message = { record, sizeof record - 1 };
+	vd_status	  status = VD_NOMEM;
+	int64_t		  live = vdi_alloc_live();
+
+	for (uint64_t nth = 1; status != VD_OK; nth++) {
+		struct vd_etcd_header header;
+		struct vd_op_result   op;
+		struct vd_error	      error = { 0 };
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = vdi_etcd_wire_op_response_decode(VD_OP_PUT, message, &header, &op, &error);
+		vdi_alloc_fail_nth(0, 0);
+		if (status == VD_OK) {
+			assert_int_equal(op.previous_count, 1);
+			assert_true(vd_bytes_equal(vd_kv_value(op.previous[0]), vd_bytes_of("w")));
+			vdi_etcd_wire_op_result_fini(&op);
+		} else {
+			assert_status(status, VD_NOMEM);
+		}
+		assert_int_equal(vdi_alloc_live(), live);
+		assert_true(nth < 20);
+	}
+}
+
 /* ---- Requests ---- */
 
 /* Unpacks with protobuf-c and checks that it would write the same bytes. */
@@ -632,6 +661,10 @@ static void too_deep_or_too_big_a_request_is_refused(void **state)
 	vdi_buffer_init(&buffer, 300);
 	assert_status(vdi_etcd_wire_txn_request_encode(&txns[0], &buffer), VD_TOO_BIG);
 	assert_status(vdi_etcd_wire_txn_request_encode(&txns[1], &buffer), VD_OK);
+	for (size_t i = 0; i < VDI_ETCD_WIRE_LEVELS_MAX; i++)
+		txns[i] = (struct vd_txn_request) { .failure = &ops[i], .failure_count = 1 };
+	assert_status(vdi_etcd_wire_txn_request_encode(&txns[0], &buffer), VD_TOO_BIG);
+	assert_status(vdi_etcd_wire_txn_request_encode(&txns[1], &buffer), VD_OK);
 	ops[0] = (struct vd_op) { .kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = { arena, 300 } };
 	assert_status(vdi_etcd_wire_op_request_encode(&ops[0], &buffer), VD_TOO_BIG);
 	/* What failed leaves the buffer usable. */
@@ -712,6 +745,7 @@ int main(void)
 		cmocka_unit_test(e106_record_and_event),
 		cmocka_unit_test(events_are_gathered_over_messages),
 		cmocka_unit_test(torture_decoding),
+		cmocka_unit_test(a_record_that_comes_twice_without_memory),
 		cmocka_unit_test(e107_range_request),
 		cmocka_unit_test(e217_by_key_ascending_is_sent_as_none),
 		cmocka_unit_test(e108_put_and_delete_requests),

@@ -78,9 +78,21 @@ static void e218_requests_are_checked(void **state)
 
 	assert_status(vd_etcd_watch_open(world.client, &request, &watch, &error), VD_INVALID_ARGUMENT);
 	request.ready = ignore;
-	request.key.size = (1u << 20) + 1;
-	assert_status(vd_etcd_watch_open(world.client, &request, &watch, &error), VD_TOO_BIG);
-	request.key.size = 1;
+	/* 1 MiB is the limit of either. */
+	for (int is_end = 0; is_end < 2; is_end++) {
+		struct vd_bytes *bytes = is_end ? &request.range_end : &request.key;
+		char		*text = malloc((1u << 20) + 1);
+
+		memset(text, 'x', (1u << 20) + 1);
+		*bytes = (struct vd_bytes) { text, (1u << 20) + 1 };
+		assert_status(vd_etcd_watch_open(world.client, &request, &watch, &error), VD_TOO_BIG);
+		bytes->size--;
+		assert_status(vd_etcd_watch_open(world.client, &request, &watch, &error), VD_OK);
+		vd_etcd_watch_close(watch);
+		watch_world_run(&world);
+		*bytes = is_end ? VD_BYTES_NONE : vd_bytes_of("k");
+		free(text);
+	}
 	request.metadata = &nameless;
 	request.metadata_count = 1;
 	assert_status(vd_etcd_watch_open(world.client, &request, &watch, &error), VD_INVALID_ARGUMENT);

@@ -3,8 +3,8 @@
 #include <vedette/etcd.h>
 
 #include "lock.h"
-#include "vdtest.h"
 #include "rpc_etcd_options.h"
+#include "vdtest.h"
 
 #define STALL 8 /* one release in so many */
 #define ROUNDS 200

@@ -175,6 +175,41 @@ static void e264_created_and_canceled_with_an_id(void **state)
 	watch_pair_close(&t);
 }
 
+/* Several creates at once, the first of which fails. If its answer has an id, that id is used up; else the
+ * next one gets it. Both orders are those of the requests. */
+static void e264_a_failed_create_may_use_up_an_id(void **state)
+{
+	for (int has_id = 0; has_id < 2; has_id++) {
+		struct watch_pair   t;
+		struct watch_reader refused, second, third;
+
+		watch_pair_open(&t, 0);
+		watch_reader_open(&t.world, &refused, "f", 0);
+		watch_reader_open(&t.world, &second, "g", 0);
+		watch_reader_open(&t.world, &third, "h", 0);
+		for (int i = 0; i < 3; i++)
+			watch_expect(t.stream, WATCH_CREATE);
+		watch_answer(t.stream, &(struct watch_answer) { .id = has_id ? 2 : -1,
+								.revision = 6,
+								.created = true,
+								.canceled = true,
+								.reason = "no" });
+		watch_created(t.stream, 2 + has_id, 6);
+		watch_created(t.stream, 3 + has_id, 6);
+		watch_put(t.stream, 2 + has_id, "g", 7);
+		watch_put(t.stream, 3 + has_id, "h", 8);
+		watch_put(t.stream, 0, "k", 9);
+		watch_reader_expect(&t.world, &refused, "!canceled");
+		watch_reader_expect(&t.world, &second, "7");
+		watch_reader_expect(&t.world, &third, "8");
+		watch_reader_expect(&t.world, &t.reader, "9");
+		watch_reader_close(&refused);
+		watch_reader_close(&second);
+		watch_reader_close(&third);
+		watch_pair_close(&t);
+	}
+}
+
 static void e264_created_and_compacted_at_once(void **state)
 {
 	struct watch_pair   t;
@@ -483,6 +518,7 @@ int main(void)
 		cmocka_unit_test(e264_a_failed_create_ends_its_watch_alone),
 		cmocka_unit_test(e209_a_stream_older_than_its_token_is_opened_anew),
 		cmocka_unit_test(e264_created_and_canceled_with_an_id),
+		cmocka_unit_test(e264_a_failed_create_may_use_up_an_id),
 		cmocka_unit_test(e264_created_and_compacted_at_once),
 		cmocka_unit_test(e264_a_failure_among_several_creates),
 		cmocka_unit_test(created_that_nobody_asked_for_is_canceled),

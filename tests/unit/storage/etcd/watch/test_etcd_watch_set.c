@@ -45,7 +45,9 @@ static void e250_the_key_is_the_metadata_sorted(void **state)
 	assert_key_equal(false, false, ab, 2, false, ab, 1);
 	assert_key_equal(false, false, ab, 2, false, joined, 1);
 	assert_key_equal(true, false, aab, 3, false, aba, 3);
-	assert_key_equal(false, false, aab, 3, false, a3a1, 3); /* the values of one key have an order */
+	assert_key_equal(false, false, aab, 3, false, a3a1, 3);	   /* the values of one key have an order */
+	assert_key_equal(false, false, aab, 3, false, aab + 1, 2); /* none of them is left out */
+	assert_key_equal(false, false, aab, 3, false, aab, 2);
 	assert_key_equal(true, false, leader, 1, true, NULL, 0);
 	assert_key_equal(false, false, no_leader, 1, true, NULL, 0);
 }
@@ -296,10 +298,10 @@ static void metrics_move(void **state)
 
 /* ---- Wakes ---- */
 
-static const struct vd_runner_ops *real_ops; /* of the simulator's actors */
-static const struct vd_runner	  *real_runner;
-static const struct vd_actor	  *watched_actor;
-static char			   held_at_wake[128];
+static const struct vd_executor_ops *real_ops; /* of the simulator's actors */
+static const struct vd_executor	    *real_executor;
+static const struct vd_actor	    *watched_actor;
+static char			     held_at_wake[128];
 
 static void noting_wake(struct vd_actor *actor)
 {
@@ -308,10 +310,11 @@ static void noting_wake(struct vd_actor *actor)
 	real_ops->actor_wake(actor);
 }
 
-static vd_status noting_new(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+static vd_status noting_new(void *executor, const struct vd_actor_options *options,
+			    struct vd_actor **ret_actor)
 {
-	static struct vd_runner_ops noting;
-	vd_status		    status = vd_runner_actor_new(real_runner, options, ret_actor);
+	static struct vd_executor_ops noting;
+	vd_status		      status = vd_executor_actor_new(real_executor, options, ret_actor);
 
 	if (status != VD_OK)
 		return status;
@@ -328,13 +331,13 @@ static vd_status noting_new(void *runner, const struct vd_actor_options *options
  * let go of the lock comes to wake it. */
 static void e273_close_wakes_the_set_while_it_cannot_go(void **state)
 {
-	static const struct vd_runner_ops ops = { .actor_new = noting_new };
-	struct watch_world		  world = watch_world_new(5, 0);
-	struct vd_runner		  runner = world.env->runner;
-	struct watch_reader		  reader;
+	static const struct vd_executor_ops ops = { .actor_new = noting_new };
+	struct watch_world		    world = watch_world_new(5, 0);
+	struct vd_executor		    executor = world.env->executor;
+	struct watch_reader		    reader;
 
-	real_runner = &runner;
-	world.env->runner = (struct vd_runner) { &ops, NULL };
+	real_executor = &executor;
+	world.env->executor = (struct vd_executor) { &ops, NULL };
 	watch_reader_open(&world, &reader, "k", 0);
 	watch_created(watch_world_stream(&world), 0, 5);
 	watch_reader_close(&reader);
@@ -344,7 +347,7 @@ static void e273_close_wakes_the_set_while_it_cannot_go(void **state)
 	world.client = NULL;
 	watch_world_run(&world);
 	assert_string_equal(held_at_wake, "etcd_watch_set");
-	world.env->runner = runner;
+	world.env->executor = executor;
 	watch_world_free(&world);
 }
 

@@ -1,17 +1,17 @@
 /* Unit tests of storage/mvcc/disk/backend.c on the simulated disk (journal only): crashes at every operation,
  * damage, full and failing disks. */
 #include "actor_sim.h"
-#include "disk_sim.h"
-#include "env.h"
 #include "backend_model.h"
 #include "backend_tuning.h"
+#include "disk_sim.h"
+#include "env.h"
 
 struct world {
 	struct vd_env		 *env;
 	struct vdi_disk		 *disk;
-	struct vdi_persist_tuning tuning;
+	struct vdi_backend_tuning tuning;
 	struct vd_mvcc_options	  options;
-	struct vdi_persist	 *persist;
+	struct vdi_backend	 *backend;
 	struct model		  model;
 	struct vd_error		  error;
 };
@@ -21,7 +21,7 @@ static void world_init(struct world *world, uint64_t seed)
 	memset(world, 0, sizeof *world);
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world->env), VD_OK);
 	assert_status(vdi_disk_sim_new(seed, &world->disk), VD_OK);
-	world->tuning = (struct vdi_persist_tuning) { .segment_size = 8192 };
+	world->tuning = (struct vdi_backend_tuning) { .segment_size = 8192 };
 	vdi_env_set_disk(world->env, world->disk);
 	world->options = (struct vd_mvcc_options) VD_MVCC_OPTIONS_INIT;
 	world->options.data_dir = "data";
@@ -30,9 +30,9 @@ static void world_init(struct world *world, uint64_t seed)
 
 static void world_close(struct world *world)
 {
-	if (world->persist)
-		vdi_persist_close(world->persist, NULL, NULL);
-	world->persist = NULL;
+	if (world->backend)
+		vdi_backend_close(world->backend, NULL, NULL);
+	world->backend = NULL;
 }
 
 static void world_fini(struct world *world)
@@ -47,10 +47,10 @@ static void world_fini(struct world *world)
 static vd_status world_open(struct world *world)
 {
 	struct model_loaded	loaded;
-	struct vdi_persist_sink sink = model_sink(&loaded);
+	struct vdi_backend_sink sink = model_sink(&loaded);
 	vd_status		status;
 
-	status = vdi_persist_open_tuned(world->env, &world->options, &world->tuning, &sink, &world->persist,
+	status = vdi_backend_open_tuned(world->env, &world->options, &world->tuning, &sink, &world->backend,
 					&world->error);
 	if (status == VD_OK)
 		model_cut(&world->model, model_match(&world->model, &loaded));
@@ -68,16 +68,16 @@ static vd_status world_write(struct world *world, size_t commit_count)
 
 	for (size_t i = 0; i < commit_count; i++) {
 		model_draft(&world->model, &draft);
-		status = vdi_persist_append(world->persist, &draft.commit, &world->error);
+		status = vdi_backend_append(world->backend, &draft.commit, &world->error);
 		if (status != VD_OK) {
 			model_drop(&draft);
-			vdi_persist_discard(world->persist);
+			vdi_backend_discard(world->backend);
 			model_cut(&world->model, world->model.durable);
 			return status;
 		}
 		model_keep(&world->model, &draft);
 	}
-	status = vdi_persist_sync(world->persist, &world->error);
+	status = vdi_backend_sync(world->backend, &world->error);
 	if (status == VD_OK)
 		world->model.durable = world->model.commit_count;
 	return status;
@@ -165,7 +165,7 @@ static void e408_a_compaction_that_was_answered_survives_a_crash(void **state)
 		struct vdi_commit	compaction = { 0 };
 		struct world		world;
 		struct model_loaded	loaded;
-		struct vdi_persist_sink sink = model_sink(&loaded);
+		struct vdi_backend_sink sink = model_sink(&loaded);
 		struct model_commit    *last;
 
 		world_init(&world, seed);
@@ -174,13 +174,13 @@ static void e408_a_compaction_that_was_answered_survives_a_crash(void **state)
 		assert_status(world_run(&world, 10), VD_OK);
 		last = &world.model.commits[world.model.commit_count - 1];
 		compaction.compact = last->revision - (vd_rev) vdi_rand_below(&world.model.rand, 3);
-		assert_status(vdi_persist_append(world.persist, &compaction, NULL), VD_OK);
+		assert_status(vdi_backend_append(world.backend, &compaction, NULL), VD_OK);
 		if (seed % 2) /* it is a promise once it is synced */
-			assert_status(vdi_persist_sync(world.persist, NULL), VD_OK);
+			assert_status(vdi_backend_sync(world.backend, NULL), VD_OK);
 		world_close(&world);
 		vdi_disk_sim_crash(world.disk);
-		assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink,
-						     &world.persist, &world.error),
+		assert_status(vdi_backend_open_tuned(world.env, &world.options, &world.tuning, &sink,
+						     &world.backend, &world.error),
 			      VD_OK);
 		if (loaded.compacted == compaction.compact)
 			last->compacted = compaction.compact;
@@ -237,14 +237,14 @@ static unsigned free_some(struct world *world, unsigned count_max)
 			draft.state = model_state(&world->model, world->model.commit_count);
 			draft.commit.compact = draft.state.compacted = VDI_MAX(draft.state.compacted, 1);
 		}
-		status = vdi_persist_append(world->persist, &draft.commit, &world->error);
+		status = vdi_backend_append(world->backend, &draft.commit, &world->error);
 		if (status != VD_OK) {
-			vdi_persist_discard(world->persist);
+			vdi_backend_discard(world->backend);
 			model_drop(&draft);
 			break;
 		}
 		model_keep(&world->model, &draft);
-		status = vdi_persist_sync(world->persist, &world->error);
+		status = vdi_backend_sync(world->backend, &world->error);
 		if (status == VD_OK) {
 			world->model.durable = world->model.commit_count;
 			count++;
@@ -279,16 +279,16 @@ static void e466_a_full_disk_has_a_reserve_for_what_frees(void **state)
 		assert_non_null(strstr(world.error.message, "journal-"));
 		assert_true(free_some(&world, 1000) > 20);
 		assert_status(world.error.code, VD_NO_SPACE);
-		assert_int_equal(vdi_persist_reserve_bytes(world.persist), 0);
+		assert_int_equal(vdi_backend_reserve_bytes(world.backend), 0);
 		assert_status(fill_disk(&world), VD_NO_SPACE);
 		/* The next start finds neither. */
 		world_close(&world);
 		assert_status(world_open(&world), VD_OK);
-		assert_int_equal(vdi_persist_reserve_bytes(world.persist), 0);
+		assert_int_equal(vdi_backend_reserve_bytes(world.backend), 0);
 		assert_status(fill_disk(&world), VD_NO_SPACE);
 		vdi_disk_sim_set_capacity(world.disk, INT64_MAX);
 		assert_status(world_run(&world, 5), VD_OK);
-		assert_int_equal(vdi_persist_reserve_bytes(world.persist), 8192);
+		assert_int_equal(vdi_backend_reserve_bytes(world.backend), 8192);
 		world_close(&world);
 		assert_status(world_open(&world), VD_OK);
 		world_fini(&world);
@@ -321,7 +321,7 @@ static bool crash_on_full_disk(uint64_t seed, uint64_t at)
 	assert_status(world_open(&world), VD_OK);
 	assert_int_equal(world.model.commit_count, world.model.durable);
 	assert_status(world_run(&world, 3), VD_OK);
-	assert_int_equal(vdi_persist_reserve_bytes(world.persist), 8192);
+	assert_int_equal(vdi_backend_reserve_bytes(world.backend), 8192);
 	world_fini(&world);
 	return was_hit;
 }
@@ -361,8 +361,8 @@ static void fail_at_each_operation(enum vdi_disk_sim_fault fault, vd_status expe
 				struct vdi_commit compaction = { .compact = 1 };
 
 				assert_status(status, VD_IO);
-				assert_status(vdi_persist_append(world.persist, &compaction, NULL), VD_IO);
-				assert_status(vdi_persist_sync(world.persist, NULL), VD_IO);
+				assert_status(vdi_backend_append(world.backend, &compaction, NULL), VD_IO);
+				assert_status(vdi_backend_sync(world.backend, NULL), VD_IO);
 			}
 			world_close(&world);
 			vdi_disk_sim_crash(world.disk);
@@ -399,9 +399,9 @@ static void discarded_commits_never_happened(void **state)
 	assert_status(world_run(&world, 3), VD_OK);
 	for (int i = 0; i < 5; i++) {
 		model_draft(&world.model, &draft);
-		assert_status(vdi_persist_append(world.persist, &draft.commit, NULL), VD_OK);
+		assert_status(vdi_backend_append(world.backend, &draft.commit, NULL), VD_OK);
 		model_drop(&draft);
-		vdi_persist_discard(world.persist);
+		vdi_backend_discard(world.backend);
 	}
 	assert_status(world_run(&world, 3), VD_OK);
 	world_close(&world);
@@ -429,14 +429,14 @@ static void e466_quota_refuses_what_grows_only(void **state)
 		for (size_t j = 0; j < draft.commit.change_count; j++)
 			grows |= !draft.changes[j].is_delete;
 		grows |= draft.commit.lease_count && draft.leases[0].kind == VDI_LEASE_GRANTED;
-		if (vdi_persist_append(world.persist, &draft.commit, NULL) == VD_OK) {
-			assert_true(!grows || vdi_persist_size_bytes(world.persist) <= 3000);
+		if (vdi_backend_append(world.backend, &draft.commit, NULL) == VD_OK) {
+			assert_true(!grows || vdi_backend_size_bytes(world.backend) <= 3000);
 			passed++;
 		} else {
 			assert_true(grows);
 			refused++;
 		}
-		vdi_persist_discard(world.persist);
+		vdi_backend_discard(world.backend);
 		model_drop(&draft);
 	}
 	assert_true(refused > 0 && passed > 0);
@@ -446,16 +446,16 @@ static void e466_quota_refuses_what_grows_only(void **state)
 static void second_opener_is_refused(void **state)
 {
 	struct world		world;
-	struct vdi_persist     *second = NULL;
+	struct vdi_backend     *second = NULL;
 	struct model_loaded	loaded;
-	struct vdi_persist_sink sink = model_sink(&loaded);
+	struct vdi_backend_sink sink = model_sink(&loaded);
 	struct vd_error		error;
 
 	(void) state;
 	world_init(&world, 1);
 	assert_status(world_open(&world), VD_OK);
 	assert_status(
-		vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &second, &error),
+		vdi_backend_open_tuned(world.env, &world.options, &world.tuning, &sink, &second, &error),
 		VD_LOCKED);
 	assert_non_null(strstr(error.message, "process"));
 	assert_null(second);
@@ -475,13 +475,13 @@ static void out_of_memory_at_any_allocation_changes_nothing(void **state)
 	live = vdi_alloc_live();
 	for (uint64_t nth = 1;; nth++) {
 		struct model_loaded	loaded;
-		struct vdi_persist_sink sink = model_sink(&loaded);
+		struct vdi_backend_sink sink = model_sink(&loaded);
 		vd_status		status;
 		bool			was_hit;
 
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink,
-						&world.persist, &world.error);
+		status = vdi_backend_open_tuned(world.env, &world.options, &world.tuning, &sink,
+						&world.backend, &world.error);
 		was_hit = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		model_loaded_fini(&loaded);
@@ -498,9 +498,9 @@ static void out_of_memory_at_any_allocation_changes_nothing(void **state)
 
 		model_draft(&world.model, &draft);
 		vdi_alloc_fail_nth(nth % 7 + 1, 1);
-		status = vdi_persist_append(world.persist, &draft.commit, &world.error);
+		status = vdi_backend_append(world.backend, &draft.commit, &world.error);
 		if (status == VD_OK)
-			status = vdi_persist_sync(world.persist, &world.error);
+			status = vdi_backend_sync(world.backend, &world.error);
 		vdi_alloc_fail_nth(0, 0);
 		if (status == VD_OK) {
 			model_keep(&world.model, &draft);
@@ -514,7 +514,7 @@ static void out_of_memory_at_any_allocation_changes_nothing(void **state)
 			continue;
 		}
 		assert_status(status, VD_NOMEM);
-		vdi_persist_discard(world.persist);
+		vdi_backend_discard(world.backend);
 	}
 	world_close(&world);
 	assert_status(world_open(&world), VD_OK);

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "actor_sim.h"
-#include "checkpoint.h"
-#include "checkpoint_world.h"
 #include "backend_model.h"
 #include "backend_tuning.h"
+#include "checkpoint.h"
+#include "checkpoint_world.h"
 #include "wait.h"
 
 static void e406_checkpoint_and_journal_give_back_what_compaction_keeps(void **state)
@@ -36,11 +36,11 @@ static void e406_checkpoint_and_journal_give_back_what_compaction_keeps(void **s
 static unsigned private_count;
 static void	expect_private(const char *path)
 {
-	struct stat facts;
+	struct stat attributes;
 
-	assert_int_equal(stat(path, &facts), 0);
-	if ((facts.st_mode & 0777) != 0600)
-		fail_msg("%s has mode %03o", path, facts.st_mode & 0777);
+	assert_int_equal(stat(path, &attributes), 0);
+	if ((attributes.st_mode & 0777) != 0600)
+		fail_msg("%s has mode %03o", path, attributes.st_mode & 0777);
 	private_count++;
 }
 
@@ -53,7 +53,7 @@ static void make_public(const char *path)
 static void files_of_the_store_are_its_owners_alone(void **state)
 {
 	struct checkpoint_world world;
-	struct stat		facts;
+	struct stat		attributes;
 	mode_t			before = umask(0);
 
 	(void) state;
@@ -66,8 +66,8 @@ static void files_of_the_store_are_its_owners_alone(void **state)
 		private_count = 0;
 		checkpoint_each_file(&world, expect_private);
 		assert_true(private_count >= 3);
-		assert_int_equal(stat(world.path, &facts), 0);
-		assert_int_equal(facts.st_mode & 07777, 0700);
+		assert_int_equal(stat(world.path, &attributes), 0);
+		assert_int_equal(attributes.st_mode & 07777, 0700);
 		checkpoint_each_file(&world, make_public);
 		assert_int_equal(chmod(world.path, 0755), 0);
 	}
@@ -86,14 +86,14 @@ static void e1018_checkpointed_journal_files_go_and_space_is_bounded(void **stat
 		checkpoint_world_write(&world, 40);
 		checkpoint_settle(&world);
 		assert_in_range(checkpoint_count_journals(&world), 1, 1);
-		assert_true(vdi_persist_size_bytes(world.persist) < 1500000);
+		assert_true(vdi_backend_size_bytes(world.backend) < 1500000);
 	}
 	checkpoint_world_close(&world);
 	assert_status(checkpoint_world_open(&world), VD_OK);
 	checkpoint_world_fini(&world);
 }
 
-static void put_sized(struct vdi_persist *persist, vd_rev revision, size_t size)
+static void put_sized(struct vdi_backend *backend, vd_rev revision, size_t size)
 {
 	static const char value[30000];
 	struct vdi_change change = { false, NULL, NULL };
@@ -102,9 +102,9 @@ static void put_sized(struct vdi_persist *persist, vd_rev revision, size_t size)
 	assert_status(vd_kv_new(vd_bytes_of("/big"), (struct vd_bytes) { value, size }, &change.kv), VD_OK);
 	change.kv->mod_rev = change.kv->create_rev = revision;
 	change.kv->version = 1;
-	assert_status(vdi_persist_append(persist, &commit, NULL), VD_OK);
+	assert_status(vdi_backend_append(backend, &commit, NULL), VD_OK);
 	vd_kv_unref(change.kv);
-	assert_status(vdi_persist_sync(persist, NULL), VD_OK);
+	assert_status(vdi_backend_sync(backend, NULL), VD_OK);
 }
 
 /* So many bytes that the journal would fill up do not wait for the time of the next checkpoint; few do. */
@@ -119,17 +119,17 @@ static void e1018_a_lot_is_checkpointed_at_once(void **state)
 	assert_status(checkpoint_world_open(&world), VD_OK);
 	checkpoint_world_write(&world, 1);
 	vdi_sim_run_until_idle(world.env);
-	assert_int_equal(vdi_persist_checkpointed(world.persist), 0);
+	assert_int_equal(vdi_backend_checkpointed(world.backend), 0);
 	checkpoint_world_write(&world, 100);
 	vdi_sim_run_until_idle(world.env);
-	assert_true(vdi_persist_checkpointed(world.persist) > 50);
+	assert_true(vdi_backend_checkpointed(world.backend) > 50);
 	checkpoint_settle(&world);
-	assert_int_equal(vdi_persist_checkpointed(world.persist), world.model.commit_count);
+	assert_int_equal(vdi_backend_checkpointed(world.backend), world.model.commit_count);
 	/* What the checkpoint has is not counted twice after a start either. */
-	size = vdi_persist_size_bytes(world.persist);
+	size = vdi_backend_size_bytes(world.backend);
 	checkpoint_world_close(&world);
 	assert_status(checkpoint_world_open(&world), VD_OK);
-	assert_in_range(vdi_persist_size_bytes(world.persist), size, size + 1000);
+	assert_in_range(vdi_backend_size_bytes(world.backend), size, size + 1000);
 	checkpoint_world_fini(&world);
 }
 
@@ -214,7 +214,7 @@ static void what_was_walked_through_does_not_stay_in_memory(void **state)
 	seen.path = path;
 	assert_status(checkpoint_world_open(&world), VD_OK);
 	for (vd_rev revision = 2; revision < 202; revision++)
-		put_sized(world.persist, revision, 30000);
+		put_sized(world.backend, revision, 30000);
 	checkpoint_settle(&world);
 	checkpoint_world_close(&world);
 	assert_status(vdi_dir_open(vdi_disk_os(), world.path, &dir, NULL), VD_OK);
@@ -240,12 +240,12 @@ static void out_of_memory_at_any_allocation_of_a_start(void **state)
 		int64_t			live = vdi_alloc_live();
 		bool			was_hit;
 		struct model_loaded	loaded;
-		struct vdi_persist_sink sink = model_sink(&loaded);
+		struct vdi_backend_sink sink = model_sink(&loaded);
 		vd_status		status;
 
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink,
-						&world.persist, &world.error);
+		status = vdi_backend_open_tuned(world.env, &world.options, &world.tuning, &sink,
+						&world.backend, &world.error);
 		was_hit = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		model_loaded_fini(&loaded);
@@ -348,14 +348,14 @@ static vd_status commit_one(struct checkpoint_world *world, vd_rev revision, con
 		superseded->version = 1;
 		change.previous = superseded;
 	}
-	status = vdi_persist_append(world->persist, &commit, &world->error);
-	world->may_fit = status != VD_OK && vdi_persist_may_make_room(world->persist);
+	status = vdi_backend_append(world->backend, &commit, &world->error);
+	world->may_fit = status != VD_OK && vdi_backend_may_make_room(world->backend);
 	vd_kv_unref(change.kv);
 	vd_kv_unref(superseded);
 	if (status == VD_OK)
-		status = vdi_persist_sync(world->persist, &world->error);
+		status = vdi_backend_sync(world->backend, &world->error);
 	else
-		vdi_persist_discard(world->persist);
+		vdi_backend_discard(world->backend);
 	vdi_sim_advance(world->env, VD_MS(50));
 	return status;
 }
@@ -387,7 +387,7 @@ static void e466_a_full_disk_refuses_puts_until_deletes_and_compaction_make_room
 	uint64_t		count = 0;
 	vd_rev			from = 2, to;
 	char			key[32];
-	struct vdi_persist_sink sink = { ignore_begin, count_record, ignore_lease, &count };
+	struct vdi_backend_sink sink = { ignore_begin, count_record, ignore_lease, &count };
 
 	(void) state;
 	checkpoint_world_init(&world, 9);
@@ -397,7 +397,7 @@ static void e466_a_full_disk_refuses_puts_until_deletes_and_compaction_make_room
 	limited = before;
 	limited.rlim_cur = 17 << 20;
 	assert_status(
-		vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL),
+		vdi_backend_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.backend, NULL),
 		VD_OK);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limited), 0);
 	for (int round = 0; round < 6; round++) {
@@ -410,8 +410,8 @@ static void e466_a_full_disk_refuses_puts_until_deletes_and_compaction_make_room
 		/* The next start finds a full disk too. */
 		if (round % 2) {
 			checkpoint_world_close(&world);
-			assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink,
-							     &world.persist, NULL),
+			assert_status(vdi_backend_open_tuned(world.env, &world.options, &world.tuning, &sink,
+							     &world.backend, NULL),
 				      VD_OK);
 		}
 		from = 2 * to - from;
@@ -427,7 +427,7 @@ static void e466_a_full_disk_refuses_puts_until_deletes_and_compaction_make_room
 	count = 0;
 	checkpoint_world_close(&world);
 	assert_status(
-		vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL),
+		vdi_backend_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.backend, NULL),
 		VD_OK);
 	assert_in_range(count, to - from, to - from + 1);
 	checkpoint_world_fini(&world);
@@ -438,20 +438,20 @@ static void e1018_one_large_write_is_checkpointed_at_once(void **state)
 {
 	struct checkpoint_world world;
 	uint64_t		count = 0;
-	struct vdi_persist_sink sink = { ignore_begin, count_record, ignore_lease, &count };
+	struct vdi_backend_sink sink = { ignore_begin, count_record, ignore_lease, &count };
 
 	(void) state;
 	checkpoint_world_init(&world, 96);
 	world.tuning.segment_size = 65536;
 	assert_status(
-		vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL),
+		vdi_backend_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.backend, NULL),
 		VD_OK);
-	put_sized(world.persist, 2, 10);
+	put_sized(world.backend, 2, 10);
 	vdi_sim_run_until_idle(world.env);
-	assert_int_equal(vdi_persist_checkpointed(world.persist), 0);
-	put_sized(world.persist, 3, 30000);
+	assert_int_equal(vdi_backend_checkpointed(world.backend), 0);
+	put_sized(world.backend, 3, 30000);
 	vdi_sim_run_until_idle(world.env);
-	assert_int_equal(vdi_persist_checkpointed(world.persist), 2);
+	assert_int_equal(vdi_backend_checkpointed(world.backend), 2);
 	checkpoint_world_fini(&world);
 }
 
@@ -465,30 +465,30 @@ static void e1018_a_steady_stream_is_taken_in_large_groups(void **state)
 	uint64_t		count = 0;
 	uint64_t		covered = 0;
 	unsigned		groups = 0;
-	struct vdi_persist_sink sink = { ignore_begin, count_record, ignore_lease, &count };
+	struct vdi_backend_sink sink = { ignore_begin, count_record, ignore_lease, &count };
 
 	(void) state;
 	checkpoint_world_init(&world, 11);
 	assert_status(vd_env_new_threads(NULL, &threads), VD_OK);
 	world.tuning.checkpoint_bytes = 64 << 10;
 	world.tuning.checkpoint_interval = VD_SECONDS(3600);
-	assert_status(vdi_persist_open_tuned(threads, &world.options, &world.tuning, &sink, &world.persist,
+	assert_status(vdi_backend_open_tuned(threads, &world.options, &world.tuning, &sink, &world.backend,
 					     &world.error),
 		      VD_OK);
 	/* 10,000 bytes a write: seven are enough for a group, of which the last may not be on disk yet. */
 	for (vd_rev revision = 2; revision < 302; revision++) {
-		put_sized(world.persist, revision, 10000);
-		if (vdi_persist_checkpointed(world.persist) != covered) {
-			covered = vdi_persist_checkpointed(world.persist);
+		put_sized(world.backend, revision, 10000);
+		if (vdi_backend_checkpointed(world.backend) != covered) {
+			covered = vdi_backend_checkpointed(world.backend);
 			groups++;
 		}
 	}
 	assert_in_range(groups, 0, 300 / 6 + 1);
 	vdi_wait_init(&wait, threads);
-	vdi_persist_close(world.persist, vdi_wait_signal_arg, &wait);
+	vdi_backend_close(world.backend, vdi_wait_signal_arg, &wait);
 	vdi_wait_wait(&wait);
 	vdi_wait_fini(&wait);
-	world.persist = NULL;
+	world.backend = NULL;
 	vd_env_free(threads);
 	checkpoint_world_fini(&world);
 }
@@ -504,12 +504,12 @@ static void writer_and_actor_run_side_by_side(void **state)
 	assert_status(vd_env_new_threads(NULL, &threads), VD_OK);
 	for (int round = 0; round < 4; round++) {
 		struct model_loaded	loaded;
-		struct vdi_persist_sink sink = model_sink(&loaded);
+		struct vdi_backend_sink sink = model_sink(&loaded);
 		struct vdi_wait		wait;
 
 		world.tuning.checkpoint_interval = VD_MS(1);
-		assert_status(vdi_persist_open_tuned(threads, &world.options, &world.tuning, &sink,
-						     &world.persist, &world.error),
+		assert_status(vdi_backend_open_tuned(threads, &world.options, &world.tuning, &sink,
+						     &world.backend, &world.error),
 			      VD_OK);
 		assert_int_equal(model_match(&world.model, &loaded), world.model.commit_count);
 		model_loaded_fini(&loaded);
@@ -517,17 +517,17 @@ static void writer_and_actor_run_side_by_side(void **state)
 			struct model_draft draft;
 
 			model_draft(&world.model, &draft);
-			assert_status(vdi_persist_append(world.persist, &draft.commit, &world.error), VD_OK);
+			assert_status(vdi_backend_append(world.backend, &draft.commit, &world.error), VD_OK);
 			model_keep(&world.model, &draft);
-			assert_status(vdi_persist_sync(world.persist, &world.error), VD_OK);
+			assert_status(vdi_backend_sync(world.backend, &world.error), VD_OK);
 			world.model.durable = world.model.commit_count;
-			assert_true(vdi_persist_size_bytes(world.persist) > 0);
+			assert_true(vdi_backend_size_bytes(world.backend) > 0);
 		}
 		vdi_wait_init(&wait, threads);
-		vdi_persist_close(world.persist, vdi_wait_signal_arg, &wait);
+		vdi_backend_close(world.backend, vdi_wait_signal_arg, &wait);
 		vdi_wait_wait(&wait);
 		vdi_wait_fini(&wait);
-		world.persist = NULL;
+		world.backend = NULL;
 	}
 	vd_env_free(threads);
 	checkpoint_world_fini(&world);

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend_model.h"
 #include "checkpoint.h"
 #include "checkpoint_world.h"
-#include "backend_model.h"
 
 /* Whatever byte is turned: an error, or every commit as it was (the byte meant nothing). Never something
  * else, never a crash. */

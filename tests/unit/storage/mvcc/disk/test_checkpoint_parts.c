@@ -3,10 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend_model.h"
 #include "checkpoint.h"
 #include "checkpoint_verify.h"
 #include "checkpoint_world.h"
-#include "backend_model.h"
 
 #define PARTS 3u
 

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend_model.h"
 #include "checkpoint.h"
 #include "checkpoint_verify.h"
-#include "backend_model.h"
 #include "temp_folder.h"
 
 #define PAGE ((int64_t) VDI_CHECKPOINT_PAGE_SIZE)
@@ -67,7 +67,7 @@ static void apply_puts(struct vdi_checkpoint *checkpoint, vd_rev revision, unsig
 	static const char  value[9000];
 	struct vdi_change *changes = calloc(count, sizeof *changes);
 	struct vdi_commit  commit = { .revision = revision, .changes = changes, .change_count = count };
-	char		   key[32];
+	char		   key[40];
 
 	for (unsigned i = 0; i < count; i++) {
 		snprintf(key, sizeof key, "/key/%lld/%06u", (long long) revision, i);
@@ -83,6 +83,38 @@ static void apply_puts(struct vdi_checkpoint *checkpoint, vd_rev revision, unsig
 	for (unsigned i = 0; i < count; i++)
 		vd_kv_unref(changes[i].kv);
 	free(changes);
+}
+
+/* Deletes of the keys that the revision `previous` put, one revision later, and compaction of both in one
+ * group: so many pages become free at once that their list takes pages of its own. */
+static void remove_puts(struct vdi_checkpoint *checkpoint, vd_rev previous, unsigned count)
+{
+	struct vdi_change *changes = calloc(count, sizeof *changes);
+	struct vdi_commit  commit = {
+		 .revision = previous + 1, .changes = changes, .change_count = count, .compact = previous + 1
+	};
+	char key[40];
+
+	for (unsigned i = 0; i < count; i++) {
+		struct vd_kv *superseded;
+
+		snprintf(key, sizeof key, "/key/%lld/%06u", (long long) previous, i);
+		assert_status(vd_kv_new(vd_bytes_of(key), VD_BYTES_NONE, &changes[i].kv), VD_OK);
+		assert_status(vd_kv_new(vd_bytes_of(key), VD_BYTES_NONE, &superseded), VD_OK);
+		changes[i].is_delete = true;
+		changes[i].kv->mod_rev = previous + 1;
+		superseded->mod_rev = previous;
+		changes[i].kv->sub = superseded->sub = i;
+		changes[i].previous = superseded;
+	}
+	apply(checkpoint, &commit);
+	for (unsigned i = 0; i < count; i++) {
+		vd_kv_unref(changes[i].kv);
+		vd_kv_unref((struct vd_kv *) changes[i].previous);
+	}
+	free(changes);
+	while (vdi_checkpoint_compact_pending(checkpoint))
+		assert_status(vdi_checkpoint_compact_step(checkpoint, SIZE_MAX, NULL), VD_OK);
 }
 
 static uint64_t u64_in(const struct world *world, int64_t offset)
@@ -110,7 +142,7 @@ static unsigned u16_in(const struct world *world, int64_t offset)
 #define TREE_ENTRIES 32
 #define TREE_ROOT 40
 
-static void world_init(struct world *world)
+static void world_init_with(struct world *world, bool has_many_free)
 {
 	static const uint8_t   store_id[VDI_STORE_ID_SIZE] = { 7 };
 	struct vdi_checkpoint *checkpoint;
@@ -123,6 +155,10 @@ static void world_init(struct world *world)
 	assert_status(vdi_checkpoint_create(world->dir, true, store_id, &checkpoint, NULL), VD_OK);
 	for (vd_rev revision = 2; revision < 5; revision++)
 		apply_puts(checkpoint, revision, RECORD_COUNT / 3);
+	if (has_many_free) {
+		apply_puts(checkpoint, 5, 20000);
+		remove_puts(checkpoint, 5, 20000);
+	}
 	vdi_checkpoint_close(checkpoint);
 	fd = open(world->file_path, O_RDONLY);
 	world->size = lseek(fd, 0, SEEK_END);
@@ -134,6 +170,11 @@ static void world_init(struct world *world)
 	world->meta = u64_in(world, PAGE + META_TRANSACTION) > u64_in(world, META_TRANSACTION) ? PAGE : 0;
 	world->last_page = u64_in(world, world->meta + META_LAST_PAGE);
 	assert_true(world->last_page > 50);
+}
+
+static void world_init(struct world *world)
+{
+	world_init_with(world, false);
 }
 
 static void world_fini(struct world *world)
@@ -176,7 +217,7 @@ static void write_bytes(const struct world *world, int64_t offset, const void *b
 	close(fd);
 }
 
-/* The verdict with size bytes at offset changed; they are put back. */
+/* The decision with size bytes at offset changed; they are put back. */
 static vd_status verify_with(struct world *world, int64_t offset, uint64_t number, size_t size)
 {
 	vd_status status;
@@ -439,6 +480,33 @@ static void free_pages_are_checked(void **state)
 	world_fini(&world);
 }
 
+/* A list that takes pages of its own is checked like a short one. */
+static void a_long_list_of_free_pages_is_checked(void **state)
+{
+	struct world world;
+	int64_t	     at;
+	unsigned     count, found = 0;
+
+	(void) state;
+	world_init_with(&world, true);
+	at = (int64_t) u64_in(&world, world.meta + META_FREE_TREE + TREE_ROOT) * PAGE;
+	assert_int_equal(u16_in(&world, at + 10), 2);
+	count = (u16_in(&world, at + 12) - 16) / 2;
+	for (unsigned i = 0; i < count; i++) {
+		int64_t	 node = at + u16_in(&world, at + 16 + 2 * i);
+		uint64_t size = u16_in(&world, node) | (uint64_t) u16_in(&world, node + 2) << 16;
+
+		if (u16_in(&world, node + 4) == 0)
+			continue;
+		assert_true(size > PAGE / 2);
+		check_free_list(&world, (int64_t) u64_in(&world, node + 16) * PAGE + 16, size);
+		check_big(&world, (int64_t) u64_in(&world, node + 16) * PAGE);
+		found++;
+	}
+	assert_true(found > 0);
+	world_fini(&world);
+}
+
 static void each_field_of_a_meta_page_is_checked(void **state)
 {
 	static const uint64_t sizes[] = { 0, 1, 256, 511, 4095, 4097, 6144, 131072, UINT32_MAX };
@@ -484,6 +552,7 @@ int main(void)
 		cmocka_unit_test(a_child_is_a_page_of_its_own),
 		cmocka_unit_test(each_field_of_a_tree_is_checked),
 		cmocka_unit_test(free_pages_are_checked),
+		cmocka_unit_test(a_long_list_of_free_pages_is_checked),
 		cmocka_unit_test(each_field_of_a_meta_page_is_checked),
 	};
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "actor_sim.h"
-#include "checkpoint.h"
 #include "backend_tuning.h"
+#include "checkpoint.h"
 #include "temp_folder.h"
 #include "vdtest.h"
 
@@ -17,7 +17,7 @@ struct world {
 	struct vd_env	      *env;
 	char		       path[TEMP_FOLDER_SIZE];
 	struct vd_mvcc_options options;
-	struct vdi_persist    *persist;
+	struct vdi_backend    *backend;
 	vd_rev		       revision;
 	uint64_t	       index;	   /* of the last journal record */
 	int64_t		       live_count; /* records that the last open gave */
@@ -53,10 +53,10 @@ static vd_status ignore_lease(void *arg, int64_t id, int64_t ttl_s, vd_wall dead
 
 static void open_store(struct world *w)
 {
-	struct vdi_persist_tuning tuning = { .segment_size = 1 << 20, .checkpoint_bytes = 4096 };
-	struct vdi_persist_sink	  sink = { begin_load, count_record, ignore_lease, w };
+	struct vdi_backend_tuning tuning = { .segment_size = 1 << 20, .checkpoint_bytes = 4096 };
+	struct vdi_backend_sink	  sink = { begin_load, count_record, ignore_lease, w };
 
-	assert_status(vdi_persist_open_tuned(w->env, &w->options, &tuning, &sink, &w->persist, &w->error),
+	assert_status(vdi_backend_open_tuned(w->env, &w->options, &tuning, &sink, &w->backend, &w->error),
 		      VD_OK);
 }
 
@@ -69,7 +69,7 @@ static void close_store(struct world *w)
 {
 	bool is_closed = false;
 
-	vdi_persist_close(w->persist, note_closed, &is_closed);
+	vdi_backend_close(w->backend, note_closed, &is_closed);
 	vdi_sim_run_until_idle(w->env);
 	assert_true(is_closed);
 }
@@ -122,13 +122,13 @@ static void settle(struct world *w)
 
 static vd_status commit(struct world *w, const struct vdi_commit *commit)
 {
-	vd_status status = vdi_persist_append(w->persist, commit, &w->error);
+	vd_status status = vdi_backend_append(w->backend, commit, &w->error);
 
-	w->may_fit = status != VD_OK && vdi_persist_may_make_room(w->persist);
+	w->may_fit = status != VD_OK && vdi_backend_may_make_room(w->backend);
 	if (status == VD_OK)
-		assert_status(vdi_persist_sync(w->persist, &w->error), VD_OK);
+		assert_status(vdi_backend_sync(w->backend, &w->error), VD_OK);
 	else
-		vdi_persist_discard(w->persist);
+		vdi_backend_discard(w->backend);
 	w->index += status == VD_OK;
 	vdi_sim_advance(w->env, VD_MS(50));
 	return status;
@@ -248,7 +248,7 @@ static void e466_a_delete_of_many_short_keys_fits_or_is_refused(void **state)
 			refused++;
 			continue;
 		}
-		assert_int_equal(vdi_persist_checkpointed(w.persist), w.index);
+		assert_int_equal(vdi_backend_checkpointed(w.backend), w.index);
 		done += now;
 		compact(&w, w.revision);
 	}

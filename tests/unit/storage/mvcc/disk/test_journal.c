@@ -1,8 +1,8 @@
 /* Unit tests of storage/mvcc/disk/journal.c and journal_segment.c: damage, recycling, formats, growth. The
  * crash tests are in test_backend.c. */
+#include "backend_model.h"
 #include "disk_sim.h"
 #include "journal.h"
-#include "backend_model.h"
 
 struct world {
 	struct vdi_disk	   *disk;
@@ -188,6 +188,7 @@ static void an_empty_last_file_is_a_leftover(void **state)
 	world_close(&world);
 	assert_status(world_open(&world), VD_OK);
 	assert_int_equal(world.seen_last, 3);
+	assert_null(vdi_disk_sim_content(world.disk, segment_name(2), &(int64_t) { 0 }));
 	for (int i = 0; i < 20; i++)
 		assert_status(write_group(&world, 3, 200), VD_OK);
 	world_close(&world);

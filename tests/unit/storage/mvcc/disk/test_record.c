@@ -1,7 +1,8 @@
 /* Unit tests of storage/mvcc/disk/record.c and lease_table.c. */
-#include "lease_table.h"
 #include "backend_model.h"
+#include "lease_table.h"
 #include "record.h"
+#include "varint.h"
 
 static void commits_come_back_as_they_went_in(void **state)
 {
@@ -234,6 +235,286 @@ static void e508_lease_table_keeps_what_lives(void **state)
 	assert_int_equal(vdi_alloc_live(), live);
 }
 
+/* ---- Bytes by hand ---- */
+
+enum { TOMBSTONE = 1, LEASE = 2, CREATED = 4, PREVIOUS = 8 };
+
+/* The numbers of a record; of a record without a flag the fields behind it are left out. */
+struct spelled {
+	unsigned flags;
+	uint64_t sub, key_size, value_size, distance, previous_sub, age, version, lease;
+	int64_t	 more; /* bytes of key and value beyond what the sizes say, or fewer */
+};
+
+static size_t spell(const struct spelled *spelled, uint8_t *bytes)
+{
+	bool	 is_put = (spelled->flags & TOMBSTONE) == 0;
+	uint8_t *at = bytes;
+	size_t	 rest =
+		(size_t) ((int64_t) (spelled->key_size + (is_put ? spelled->value_size : 0)) + spelled->more);
+
+	*at++ = (uint8_t) spelled->flags;
+	at = vdi_varint_put(at, spelled->sub);
+	at = vdi_varint_put(at, spelled->key_size);
+	if (is_put)
+		at = vdi_varint_put(at, spelled->value_size);
+	if (spelled->flags & PREVIOUS) {
+		at = vdi_varint_put(at, spelled->distance);
+		at = vdi_varint_put(at, spelled->previous_sub);
+	}
+	if (is_put && !(spelled->flags & CREATED)) {
+		at = vdi_varint_put(at, spelled->age);
+		at = vdi_varint_put(at, spelled->version);
+	}
+	if (spelled->flags & LEASE)
+		at = vdi_varint_put(at, spelled->lease);
+	memset(at, 'x', rest);
+	return (size_t) (at - bytes) + rest;
+}
+
+/* Each number at its limit, and one past it; revision 7. */
+static void a_record_has_numbers_within_their_limits(void **state)
+{
+	static const struct {
+		struct spelled spelled;
+		bool	       is_good;
+	} rows[] = {
+		{ { .flags = CREATED, .key_size = 3, .value_size = 4 }, true },
+		{ { .flags = CREATED, .key_size = 3, .value_size = 4, .more = -1 }, false },
+		{ { .flags = CREATED, .key_size = 3, .value_size = 4, .more = 1 }, false },
+		{ { .flags = CREATED, .key_size = 3 }, true },
+		{ { .flags = CREATED, .key_size = 3, .more = -1 }, false },
+		{ { .flags = CREATED, .sub = UINT32_MAX, .key_size = 1 }, true },
+		{ { .flags = CREATED, .sub = (uint64_t) UINT32_MAX + 1, .key_size = 1 }, false },
+		{ { .flags = CREATED, .key_size = VD_KEY_SIZE_MAX }, true },
+		{ { .flags = CREATED, .key_size = VD_KEY_SIZE_MAX + 1 }, false },
+		{ { .flags = CREATED, .key_size = 1, .value_size = VD_VALUE_SIZE_MAX }, true },
+		{ { .flags = CREATED, .key_size = 1, .value_size = VD_VALUE_SIZE_MAX + 1 }, false },
+		{ { .key_size = 1, .age = 6, .version = 1 }, true },
+		{ { .key_size = 1, .age = 7, .version = 1 }, false },
+		{ { .key_size = 1, .age = 0, .version = 2 }, true },
+		{ { .key_size = 1, .age = 1, .version = 0 }, false },
+		{ { .key_size = 1, .age = 1, .version = INT64_MAX }, true },
+		{ { .key_size = 1, .age = 1, .version = (uint64_t) INT64_MAX + 1 }, false },
+		{ { .flags = PREVIOUS, .key_size = 1, .distance = 6, .version = 3 }, true },
+		{ { .flags = PREVIOUS, .key_size = 1, .distance = 7, .version = 3 }, false },
+		{ { .flags = PREVIOUS, .key_size = 1, .previous_sub = UINT32_MAX, .version = 3 }, true },
+		{ { .flags = PREVIOUS,
+		    .key_size = 1,
+		    .previous_sub = (uint64_t) UINT32_MAX + 1,
+		    .version = 3 },
+		  false },
+		{ { .flags = LEASE | CREATED, .key_size = 1, .lease = UINT64_MAX }, true },
+		{ { .flags = LEASE | PREVIOUS, .key_size = 1, .distance = 1, .version = 9, .lease = 2 },
+		  true },
+		{ { .flags = TOMBSTONE, .key_size = 5 }, true },
+		{ { .flags = TOMBSTONE, .key_size = 5, .more = 1 }, false },
+		{ { .flags = TOMBSTONE | PREVIOUS, .key_size = 5, .distance = 3, .previous_sub = 4 }, true },
+		{ { .flags = TOMBSTONE | LEASE, .key_size = 5 }, false },
+		{ { .flags = TOMBSTONE | CREATED, .key_size = 5 }, false },
+		{ { .flags = CREATED | 16, .key_size = 5 }, false },
+		{ { .flags = CREATED | 128, .key_size = 5 }, false },
+	};
+	uint8_t *bytes = vdi_alloc(VD_VALUE_SIZE_MAX + 10000);
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		const struct spelled *spelled = &rows[i].spelled;
+		struct vdi_record     record = { .mod_rev = -1 };
+		struct vd_bytes	      whole = { bytes, spell(spelled, bytes) };
+		bool		      is_put = (spelled->flags & TOMBSTONE) == 0;
+		vd_status	      status = vdi_record_decode(whole, 7, &record);
+
+		if (status != (rows[i].is_good ? VD_OK : VD_CORRUPT))
+			fail_msg("row %zu: %s", i, vd_status_name(status));
+		/* Without a revision there is none. */
+		assert_status(vdi_record_decode(whole, 0, &record), VD_CORRUPT);
+		assert_status(vdi_record_decode(whole, -1, &record), VD_CORRUPT);
+		if (!rows[i].is_good) {
+			assert_int_equal(record.mod_rev, -1);
+			continue;
+		}
+		assert_int_equal(record.is_delete, !is_put);
+		assert_int_equal(record.sub, spelled->sub);
+		assert_int_equal(record.mod_rev, 7);
+		assert_int_equal(record.key.size, spelled->key_size);
+		assert_int_equal(record.value.size, spelled->value_size);
+		assert_ptr_equal((const char *) record.key.data + record.key.size, record.value.data);
+		assert_ptr_equal((const uint8_t *) record.value.data + record.value.size, bytes + whole.size);
+		assert_int_equal(record.previous_rev,
+				 spelled->flags & PREVIOUS ? 7 - (vd_rev) spelled->distance : 0);
+		assert_int_equal(record.previous_sub, spelled->previous_sub);
+		assert_int_equal(record.create_rev, is_put ? 7 - (vd_rev) spelled->age : 0);
+		assert_int_equal(record.version, !is_put		  ? 0 :
+						 spelled->flags & CREATED ? 1 :
+									    (int64_t) spelled->version);
+		assert_int_equal(record.lease,
+				 spelled->lease == UINT64_MAX ? INT64_MIN : (int64_t) spelled->lease / 2);
+		/* No byte of its numbers may be missing. */
+		for (size_t cut = 0; cut < VDI_MIN(whole.size, (size_t) 40); cut++)
+			assert_status(vdi_record_decode((struct vd_bytes) { bytes, cut }, 7, &record),
+				      VD_CORRUPT);
+	}
+	vdi_free(bytes);
+}
+
+/* A reader gives as many records as are announced, each where it lies, and knows whether any is left. */
+static void a_commit_ends_where_its_last_change_does(void **state)
+{
+	static const struct spelled put = { .flags = CREATED, .key_size = 3, .value_size = 4 };
+
+	(void) state;
+	for (unsigned announced = 0; announced <= 3; announced++)
+		for (unsigned spare = 0; spare < 2; spare++) {
+			struct vdi_commit_reader reader;
+			struct vdi_record	 record;
+			struct vd_bytes		 body;
+			uint8_t			 bytes[128] = { (uint8_t) announced, 0, 9 };
+			size_t			 size = 3;
+
+			for (unsigned i = 0; i < 2; i++)
+				size += spell(&put, bytes + size);
+			size += spare;
+			assert_status(vdi_commit_reader_init(&reader, 5, (struct vd_bytes) { bytes, size }),
+				      VD_OK);
+			assert_int_equal(reader.compact, 9);
+			for (unsigned i = 0; i < VDI_MIN(announced, 2u); i++) {
+				assert_status(vdi_commit_reader_record(&reader, &record, &body), VD_OK);
+				assert_ptr_equal(body.data, bytes + 3 + i * body.size);
+				assert_int_equal(record.mod_rev, 5);
+				assert_int_equal(reader.change_count, announced - i - 1);
+			}
+			assert_status(vdi_commit_reader_end(&reader),
+				      announced == 2 && !spare ? VD_OK : VD_CORRUPT);
+			if (announced > 2 && !spare)
+				assert_status(vdi_commit_reader_record(&reader, &record, &body), VD_CORRUPT);
+		}
+}
+
+/* What a commit announces cannot be more than it has bytes. */
+static void a_commit_announces_no_more_than_it_has_bytes(void **state)
+{
+	static const struct {
+		uint64_t changes, leases, compact;
+		vd_rev	 revision;
+		bool	 is_good;
+	} rows[] = {
+		{ 3, 0, 0, 1, true },
+		{ 4, 0, 0, 1, false },
+		{ 0, 3, 0, 0, true },
+		{ 0, 4, 0, 0, false },
+		{ 1, 0, 0, 0, false },
+		{ 1, 0, 0, -1, false },
+		{ 0, 0, 0, -1, true },
+		{ 0, 0, INT64_MAX, 0, true },
+		{ 0, 0, (uint64_t) INT64_MAX + 1, 0, false },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_commit_reader reader;
+		uint8_t			 bytes[32], *at = bytes;
+		vd_status		 status;
+
+		at = vdi_varint_put(at, rows[i].changes);
+		at = vdi_varint_put(at, rows[i].leases);
+		at = vdi_varint_put(at, rows[i].compact);
+		status = vdi_commit_reader_init(&reader, rows[i].revision,
+						(struct vd_bytes) { bytes, (size_t) (at - bytes) });
+		if (status != (rows[i].is_good ? VD_OK : VD_CORRUPT))
+			fail_msg("row %zu: %s", i, vd_status_name(status));
+		if (!rows[i].is_good)
+			continue;
+		assert_int_equal(reader.change_count, rows[i].changes);
+		assert_int_equal(reader.lease_count, rows[i].leases);
+		assert_int_equal(reader.compact, rows[i].compact);
+		assert_int_equal(reader.revision, rows[i].revision);
+	}
+}
+
+static void a_lease_change_of_no_kind_is_refused(void **state)
+{
+	uint8_t bytes[3 + 12] = { 0, 1, 0 };
+
+	(void) state;
+	for (unsigned kind = 0; kind < 256; kind++)
+		for (size_t size = 3; size <= sizeof bytes; size++) {
+			/* kind, id 1, and for a grant a TTL; the deadline follows. */
+			size_t			 least = kind == VDI_LEASE_GRANTED ? 14 :
+							 kind == VDI_LEASE_RENEWED ? 13 :
+							 kind == VDI_LEASE_REVOKED ? 5 :
+										     SIZE_MAX;
+			struct vdi_commit_reader reader;
+			struct vdi_lease_change	 lease = { .id = 77 };
+
+			memset(bytes + 3, 2, sizeof bytes - 3);
+			bytes[3] = (uint8_t) kind;
+			assert_status(vdi_commit_reader_init(&reader, 0, (struct vd_bytes) { bytes, size }),
+				      VD_OK);
+			assert_status(vdi_commit_reader_lease(&reader, &lease),
+				      size >= least ? VD_OK : VD_CORRUPT);
+			assert_int_equal(lease.id, size >= least ? 1 : 77);
+			assert_int_equal(reader.lease_count, size < least);
+			assert_status(vdi_commit_reader_end(&reader), size == least ? VD_OK : VD_CORRUPT);
+		}
+}
+
+static const struct vdi_lease_entry *find_lease(const struct vdi_lease_table *table, int64_t id)
+{
+	for (size_t i = 0; i < table->capacity; i++)
+		if (table->entries[i].is_used && table->entries[i].id == id)
+			return &table->entries[i];
+	return NULL;
+}
+
+/* The same lease again and again takes one place; one that was revoked takes none once the table grows. */
+static void e508_a_lease_table_grows_with_what_lives(void **state)
+{
+	struct vdi_lease_table table = { NULL, 0, 0 };
+
+	(void) state;
+	for (int64_t i = 0; i < 1000; i++) {
+		assert_status(
+			vdi_lease_table_apply(&table, &(struct vdi_lease_change) { i % 2 ? VDI_LEASE_REVOKED :
+											   VDI_LEASE_GRANTED,
+										   5,
+										   10 + i,
+										   { 100 + i } }),
+			VD_OK);
+		assert_int_equal(table.count, 1);
+		assert_int_equal(find_lease(&table, 5)->is_alive, i % 2 == 0);
+		if (i % 2 == 0) {
+			assert_int_equal(find_lease(&table, 5)->ttl_s, 10 + i);
+			assert_int_equal(find_lease(&table, 5)->deadline.ns, 100 + i);
+		}
+		/* What was revoked is not renewed. */
+		assert_status(vdi_lease_table_apply(
+				      &table, &(struct vdi_lease_change) { VDI_LEASE_RENEWED, 5, 0, { 9 } }),
+			      VD_OK);
+		assert_int_equal(find_lease(&table, 5)->is_alive, i % 2 == 0);
+	}
+	assert_int_equal(table.capacity, 64);
+	for (int64_t id = 100; id < 131; id++) {
+		assert_int_equal(table.capacity, 64);
+		assert_status(vdi_lease_table_apply(
+				      &table, &(struct vdi_lease_change) { VDI_LEASE_GRANTED, id, 1, { 1 } }),
+			      VD_OK);
+	}
+	assert_int_equal(table.count, 32);
+	/* The next one needs a larger table, which has no place for the revoked one. */
+	assert_status(vdi_lease_table_apply(&table,
+					    &(struct vdi_lease_change) { VDI_LEASE_GRANTED, 131, 1, { 1 } }),
+		      VD_OK);
+	assert_int_equal(table.capacity, 128);
+	assert_int_equal(table.count, 32);
+	assert_null(find_lease(&table, 5));
+	for (int64_t id = 100; id <= 131; id++)
+		assert_true(find_lease(&table, id)->is_alive);
+	vdi_lease_table_fini(&table);
+	assert_null(table.entries);
+	assert_int_equal(table.capacity, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +523,11 @@ int main(void)
 		cmocka_unit_test(senseless_bytes_are_refused_within_bounds),
 		cmocka_unit_test(e508_changes_of_leases_come_back_as_they_went_in),
 		cmocka_unit_test(e508_lease_table_keeps_what_lives),
+		cmocka_unit_test(e508_a_lease_table_grows_with_what_lives),
+		cmocka_unit_test(a_record_has_numbers_within_their_limits),
+		cmocka_unit_test(a_commit_ends_where_its_last_change_does),
+		cmocka_unit_test(a_commit_announces_no_more_than_it_has_bytes),
+		cmocka_unit_test(a_lease_change_of_no_kind_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,6 +172,51 @@ static void e331_a_cursor_meets_every_event_from_its_revision_on(void **state)
 	}
 }
 
+/* An index that is gone with its chunk, or was never given, is expired; all others are found. */
+static void a_cursor_finds_every_index_that_is_left(void **state)
+{
+	struct vdi_mvcc_log_cursor cursor = { 0 };
+	struct vdi_mvcc_log_chunk *dropped, *next;
+	struct world		   world;
+	uint64_t		   first;
+
+	(void) state;
+	world_open(&world, 3, 20000);
+	assert_status(vdi_mvcc_log_seek_index(&world.log, 0, &cursor), VD_EXPIRED);
+	assert_null(cursor.chunk);
+	while (world.count < 500) {
+		struct vd_store_event events[16];
+		size_t		      count = random_events(&world, "", events);
+
+		for (size_t i = 0; i < count; i++)
+			world.revisions[world.count++] = events[i].kv->mod_rev;
+		assert_status(vdi_mvcc_log_prepare(&world.log, events, count, 1, (vd_mono) { 0 }), VD_OK);
+		vdi_mvcc_log_commit(&world.log, world.state);
+	}
+	assert_int_equal(world.log.end_index, world.count);
+	assert_status(vdi_mvcc_log_seek_index(&world.log, 0, &cursor), VD_OK);
+	vdi_mvcc_log_cursor_fini(&cursor);
+	for (dropped = vdi_mvcc_log_compact(&world.log, world.revision / 2); dropped; dropped = next) {
+		next = dropped->next;
+		vdi_mvcc_log_chunk_unref(dropped);
+	}
+	first = world.log.chunks[world.log.chunk_first]->first_index;
+	assert_in_range(first, 10, world.count - 10);
+	for (uint64_t index = 0; index < world.count; index++) {
+		vd_status status = vdi_mvcc_log_seek_index(&world.log, index, &cursor);
+
+		assert_status(status, index < first ? VD_EXPIRED : VD_OK);
+		if (status != VD_OK) {
+			assert_null(cursor.chunk);
+			continue;
+		}
+		assert_int_equal(vdi_mvcc_log_cursor_index(&cursor), index);
+		assert_int_equal(cursor.chunk->events[cursor.position].kv->mod_rev, world.revisions[index]);
+	}
+	vdi_mvcc_log_cursor_fini(&cursor);
+	world_close(&world);
+}
+
 /* One revision after another, and after each the compaction that the writer would make. */
 static void write_and_trim(struct world *world, size_t count, vd_dur window, int64_t bytes_max)
 {
@@ -273,6 +318,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_chunk_knows_what_its_keys_begin_with),
+		cmocka_unit_test(a_cursor_finds_every_index_that_is_left),
 		cmocka_unit_test(e331_a_cursor_meets_every_event_from_its_revision_on),
 		cmocka_unit_test(trimming_makes_no_small_chunks),
 		cmocka_unit_test(e343_trimming_by_bytes_leaves_the_newest_events_whole),

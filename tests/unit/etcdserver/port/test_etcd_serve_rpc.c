@@ -1,0 +1,111 @@
+/* The clients' port of the etcd server over a real socket: HTTP endpoints beside the calls, one request or
+ * several at once. */
+#include "etcd_server_fixture.h"
+
+#include <pthread.h>
+
+#include "http_fixture.h"
+#include "serve_rpc.h"
+#include "vdtest.h"
+
+struct rpc_test {
+	struct vd_env	      *env;
+	struct vd_store	      *store;
+	struct vdi_etcdserver *server;
+	struct vdi_serve_rpc  *rpc;
+	uint16_t	       port;
+};
+
+static int setup(void **state)
+{
+	static const char *const      listen[] = { "127.0.0.1:0" };
+	struct vd_mvcc_options	      memory = VD_MVCC_OPTIONS_INIT;
+	struct vdi_etcdserver_options options = { .bcrypt_cost = 4 };
+	struct vdi_serve_rpc_options  rpc = { .listen = listen, .listen_count = 1, .threads = 1 };
+	struct rpc_test		     *test = malloc(sizeof *test);
+
+	assert_status(vd_env_new_threads(NULL, &test->env), VD_OK);
+	assert_status(vd_store_open_mvcc(test->env, &memory, &test->store, NULL), VD_OK);
+	options.store = test->store;
+	assert_status(vdi_etcdserver_new(test->env, &options, &test->server, NULL), VD_OK);
+	assert_status(vdi_serve_rpc_new(test->server, &rpc, &test->rpc, NULL), VD_OK);
+	test->port = (uint16_t) atoi(strrchr(vdi_serve_rpc_address(test->rpc, 0), ':') + 1);
+	*state = test;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct rpc_test *test = *state;
+
+	assert_null(vdi_serve_rpc_close(test->rpc));
+	(void) vdi_etcdserver_free(test->server);
+	(void) vd_store_close_wait(test->store);
+	vd_env_free(test->env);
+	free(test);
+	return 0;
+}
+
+static void ask(struct rpc_test *test, const char *path, const char *part)
+{
+	int   code;
+	char *text = http_ask(test->port, "GET", path, "", "", &code);
+
+	assert_int_equal(code, 200);
+	assert_non_null(strstr(text, part));
+	/* Pages of any origin may ask here. */
+	assert_non_null(strstr(text, "Access-Control-Allow-Origin: *"));
+	free(text);
+}
+
+static void e152_endpoints_on_the_clients_port(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		ask(*state, "/metrics", "\netcd_server_has_leader 1\n");
+		ask(*state, "/health", "{\"health\":\"true\",\"reason\":\"\"}");
+		ask(*state, "/version", "\"etcdserver\":\"3.7.3\"");
+	}
+}
+
+static void *ask_for_metrics(void *arg)
+{
+	for (int i = 0; i < 10; i++)
+		ask(arg, "/metrics", "\netcd_server_has_leader 1\n");
+	return NULL;
+}
+
+/* Slow answers are made one after the other; none is forgotten. */
+static void e152_several_may_ask_at_once(void **state)
+{
+	pthread_t threads[4];
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, ask_for_metrics, *state), 0);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(threads); i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+static void an_address_that_cannot_be_used(void **state)
+{
+	struct rpc_test		    *test = *state;
+	const char		    *listen[] = { vdi_serve_rpc_address(test->rpc, 0) };
+	struct vdi_serve_rpc_options options = { .listen = listen, .listen_count = 1, .threads = 1 };
+	struct vdi_serve_rpc	    *second;
+	struct vd_error		     error = { .code = VD_OK };
+
+	assert_status(vdi_serve_rpc_new(test->server, &options, &second, &error), VD_IO);
+	assert_non_null(strstr(error.message, listen[0]));
+	ask(test, "/health", "true");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		CASE(e152_endpoints_on_the_clients_port),
+		CASE(e152_several_may_ask_at_once),
+		CASE(an_address_that_cannot_be_used),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

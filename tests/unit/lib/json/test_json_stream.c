@@ -1,0 +1,144 @@
+/* Unit tests of lib/json/json_stream.c: the end of each value of a stream, for chunks of each size. */
+#include "json_stream.h"
+
+#include "vdtest.h"
+
+struct found {
+	char			text[400];
+	vd_status		answer; /* of the callback */
+	struct vdi_json_stream *stream;
+};
+
+static vd_status note(void *arg, struct vd_bytes value)
+{
+	struct found *found = arg;
+	size_t	      size = strlen(found->text);
+
+	(void) snprintf(found->text + size, sizeof found->text - size, "%llu:%.*s|",
+			(unsigned long long) found->stream->line, (int) value.size,
+			(const char *) value.data);
+	return found->answer;
+}
+
+/* Feeds text in chunks of the given size. */
+static vd_status feed(struct vdi_json_stream *stream, const char *text, size_t chunk, struct found *found)
+{
+	size_t size = strlen(text);
+
+	*found = (struct found) { .stream = stream };
+	for (size_t at = 0; at < size; at += chunk)
+		VDI_TRY(vdi_json_stream_feed(
+			stream, (struct vd_bytes) { text + at, VDI_MIN(chunk, size - at) }, note, found));
+	return VD_OK;
+}
+
+static void values_end_with_their_bracket(void **state)
+{
+	static const struct {
+		const char *text, *values;
+		bool	    is_open;
+	} rows[] = {
+		{ "", "", false },
+		{ " \t\r\n,\n", "", false },
+		{ "{}", "1:{}|", false },
+		{ "[]", "1:[]|", false },
+		{ "{}{}\n[1]", "1:{}|1:{}|2:[1]|", false },
+		{ " {\"a\":[{},{}]} , {\"b\":{}}\n", "1:{\"a\":[{},{}]}|1:{\"b\":{}}|", false },
+		{ "\n\n{\n\"a\"\n:1}\n\n{}", "3:{\n\"a\"\n:1}|7:{}|", false },
+		{ "{\"}\":\"{[\"}{}", "1:{\"}\":\"{[\"}|1:{}|", false },
+		{ "{\"\\\"}\":1}[]", "1:{\"\\\"}\":1}|1:[]|", false },
+		{ "{\"\\\\\":1}[]", "1:{\"\\\\\":1}|1:[]|", false },
+		{ "{\"a\":\"\\\\\\\"]}\"}[]", "1:{\"a\":\"\\\\\\\"]}\"}|1:[]|", false },
+		{ "{}{", "1:{}|", true },
+		{ "{}[{}", "1:{}|", true },
+		{ "{}{\"a", "1:{}|", true },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (size_t chunk = 1; chunk <= 40; chunk++) {
+			struct vdi_json_stream stream = { 0 };
+			struct found	       found;
+
+			assert_status(feed(&stream, rows[i].text, chunk, &found), VD_OK);
+			if (strcmp(found.text, rows[i].values) != 0)
+				fail_msg("%s in chunks of %zu: %s", rows[i].text, chunk, found.text);
+			assert_int_equal(vdi_json_stream_is_open(&stream), rows[i].is_open);
+			vdi_json_stream_reset(&stream);
+			assert_false(vdi_json_stream_is_open(&stream));
+			assert_status(feed(&stream, "{\"a\":[]}", chunk, &found), VD_OK);
+			assert_non_null(strstr(found.text, ":{\"a\":[]}|"));
+			vdi_json_stream_fini(&stream);
+			assert_null(stream.data);
+		}
+}
+
+static void other_values_at_the_top_are_refused(void **state)
+{
+	static const char *const rows[] = { "1", "\"a\"", "null", "}", "]", "{} x", ":", "\v{}" };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_json_stream stream = { 0 };
+		struct found	       found;
+
+		assert_status(feed(&stream, rows[i], 100, &found), VD_BAD_REQUEST);
+		vdi_json_stream_fini(&stream);
+	}
+}
+
+static void the_callback_may_end_the_feed(void **state)
+{
+	struct vdi_json_stream stream = { 0 };
+	struct found	       found = { .answer = VD_CANCELED, .stream = &stream };
+
+	assert_status(vdi_json_stream_feed(&stream, vd_bytes_of("{}{}"), note, &found), VD_CANCELED);
+	assert_string_equal(found.text, "1:{}|");
+	vdi_json_stream_fini(&stream);
+}
+
+static void a_value_has_a_largest_size(void **state)
+{
+	struct vdi_json_stream stream = { 0 };
+	struct found	       found = { .stream = &stream };
+	char		      *blank = malloc(VDI_JSON_STREAM_VALUE_MAX + 1);
+
+	memset(blank, ' ', VDI_JSON_STREAM_VALUE_MAX + 1);
+	assert_status(vdi_json_stream_feed(&stream,
+					   (struct vd_bytes) { blank, VDI_JSON_STREAM_VALUE_MAX + 1 }, note,
+					   &found),
+		      VD_TOO_BIG);
+	blank[0] = '{';
+	assert_status(vdi_json_stream_feed(&stream, (struct vd_bytes) { blank, VDI_JSON_STREAM_VALUE_MAX },
+					   note, &found),
+		      VD_OK);
+	assert_status(vdi_json_stream_feed(&stream, vd_bytes_of("}"), note, &found), VD_TOO_BIG);
+	vdi_json_stream_fini(&stream);
+	free(blank);
+}
+
+static void without_memory_nothing_is_taken(void **state)
+{
+	struct vdi_json_stream stream = { 0 };
+	struct found	       found = { .stream = &stream };
+
+	(void) vdi_alloc_fail_nth(1, 1);
+	assert_status(vdi_json_stream_feed(&stream, vd_bytes_of("{}"), note, &found), VD_NOMEM);
+	(void) vdi_alloc_fail_nth(0, 0);
+	assert_string_equal(found.text, "");
+	assert_status(vdi_json_stream_feed(&stream, VD_BYTES_NONE, note, &found), VD_OK);
+	assert_status(vdi_json_stream_feed(&stream, vd_bytes_of("{}"), note, &found), VD_OK);
+	assert_string_equal(found.text, "1:{}|");
+	vdi_json_stream_fini(&stream);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_end_with_their_bracket),
+		cmocka_unit_test(other_values_at_the_top_are_refused),
+		cmocka_unit_test(the_callback_may_end_the_feed),
+		cmocka_unit_test(a_value_has_a_largest_size),
+		cmocka_unit_test(without_memory_nothing_is_taken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
