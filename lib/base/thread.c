@@ -1,5 +1,5 @@
 /* A new thread inherits the signal mask, so it is set around the creation: a new thread never runs with
- * signals unblocked. */
+ * the program's signals unblocked. */
 #include <sched.h>
 #include <time.h>
 #include <signal.h>
@@ -7,15 +7,26 @@
 
 #include "thread.h"
 
+/* A fault whose signal is blocked ends the process without calling the handler of the program or of a
+ * sanitizer, so these signals stay unblocked. */
+static void fill_but_faults(sigset_t *signals)
+{
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
+
+	(void) sigfillset(signals);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(faults); i++)
+		(void) sigdelset(signals, faults[i]);
+}
+
 vd_status vdi_thread_start(struct vdi_thread *thread, const char *name, void *(*run)(void *arg), void *arg)
 {
-	sigset_t all;
+	sigset_t blocked;
 	sigset_t before;
 	char	 short_name[16];
 	int	 error;
 
-	sigfillset(&all);
-	VDI_CHECK(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
+	fill_but_faults(&blocked);
+	VDI_CHECK(pthread_sigmask(SIG_SETMASK, &blocked, &before) == 0);
 	error = pthread_create(&thread->id, NULL, run, arg);
 	VDI_CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
 	if (error)

@@ -1,4 +1,5 @@
-/* Creates all threads of vedette. They block all signals, which belong to the program. */
+/* Creates all threads of vedette. They block all signals, which belong to the program, except those of faults
+ * (SIGSEGV and related ones): they are delivered to the thread that caused them. */
 #ifndef VDI_THREAD_H
 #define VDI_THREAD_H
 
