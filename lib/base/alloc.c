@@ -2,6 +2,7 @@
  * line, written with each allocation, would move between the processors. The sums are exact when no thread
  * allocates. */
 #include <malloc.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -239,8 +240,15 @@ bool vdi_shrink(void **array, size_t *capacity, size_t count, size_t element_siz
 void vdi_alloc_trim(void)
 {
 #ifdef __GLIBC__
-	if (allocator.allocate == os_allocate)
-		(void) malloc_trim(0);
+	/* In a program with another malloc (jemalloc, a sanitizer) glibc's heap is unused, and malloc_trim
+	 * initialises it. Two threads that do so at once crash. */
+	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+	if (allocator.allocate != os_allocate)
+		return;
+	pthread_mutex_lock(&one_at_a_time);
+	(void) malloc_trim(0);
+	pthread_mutex_unlock(&one_at_a_time);
 #endif
 }
 

@@ -4,23 +4,13 @@
 #include <ucontext.h>
 
 #include "fiber.h"
+#include "sanitizer.h"
 
-#if defined(__has_feature)
-#define HAS_FEATURE(feature) __has_feature(feature)
-#else
-#define HAS_FEATURE(feature) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
-#define IS_ADDRESS_SANITIZED 1
+#if VDI_ADDRESS_SANITIZED
 #include <sanitizer/common_interface_defs.h>
-#else
-#define IS_ADDRESS_SANITIZED 0
 #endif
-#if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
-#define IS_THREAD_SANITIZED 1
+#if VDI_THREAD_SANITIZED
 #include <sanitizer/tsan_interface.h>
-#else
-#define IS_THREAD_SANITIZED 0
 #endif
 
 #define STACK_SIZE (512 << 10)
@@ -31,24 +21,24 @@ struct vdi_fiber {
 	uint64_t  *stack; /* NULL: the thread's own */
 	void (*run)(void *arg);
 	void *arg;
-#if IS_ADDRESS_SANITIZED
+#if VDI_ADDRESS_SANITIZED
 	struct vdi_fiber *switched_from;
 	const void	 *bottom;
 	size_t		  size;
 	void		 *fake_stack;
 #endif
-#if IS_THREAD_SANITIZED
+#if VDI_THREAD_SANITIZED
 	void *shadow;
 #endif
 };
 
 static void before_switch(struct vdi_fiber *from, struct vdi_fiber *to)
 {
-#if IS_ADDRESS_SANITIZED
+#if VDI_ADDRESS_SANITIZED
 	to->switched_from = from;
 	__sanitizer_start_switch_fiber(&from->fake_stack, to->bottom, to->size);
 #endif
-#if IS_THREAD_SANITIZED
+#if VDI_THREAD_SANITIZED
 	__tsan_switch_to_fiber(to->shadow, 0);
 #endif
 	(void) from;
@@ -57,7 +47,7 @@ static void before_switch(struct vdi_fiber *from, struct vdi_fiber *to)
 
 static void after_switch(struct vdi_fiber *self)
 {
-#if IS_ADDRESS_SANITIZED
+#if VDI_ADDRESS_SANITIZED
 	struct vdi_fiber *before = self->switched_from;
 
 	__sanitizer_finish_switch_fiber(self->fake_stack, &before->bottom, &before->size);
@@ -81,7 +71,7 @@ vd_status vdi_fiber_of_thread(struct vdi_fiber **ret_fiber)
 
 	if (fiber == NULL)
 		return VD_NOMEM;
-#if IS_THREAD_SANITIZED
+#if VDI_THREAD_SANITIZED
 	fiber->shadow = __tsan_get_current_fiber();
 #endif
 	*ret_fiber = fiber;
@@ -107,11 +97,11 @@ vd_status vdi_fiber_new(void (*run)(void *arg), void *arg, struct vdi_fiber **re
 	fiber->context.uc_stack.ss_size = STACK_SIZE;
 	makecontext(&fiber->context, (void (*)(void)) enter, 2,
 		    (unsigned) ((uint64_t) (uintptr_t) fiber >> 32), (unsigned) (uintptr_t) fiber);
-#if IS_ADDRESS_SANITIZED
+#if VDI_ADDRESS_SANITIZED
 	fiber->bottom = stack;
 	fiber->size = STACK_SIZE;
 #endif
-#if IS_THREAD_SANITIZED
+#if VDI_THREAD_SANITIZED
 	fiber->shadow = __tsan_create_fiber(0);
 #endif
 	*ret_fiber = fiber;
@@ -122,7 +112,7 @@ void vdi_fiber_free(struct vdi_fiber *fiber)
 {
 	if (fiber == NULL)
 		return;
-#if IS_THREAD_SANITIZED
+#if VDI_THREAD_SANITIZED
 	if (fiber->stack)
 		__tsan_destroy_fiber(fiber->shadow);
 #endif

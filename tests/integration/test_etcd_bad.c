@@ -1,17 +1,17 @@
-/* The etcd client against servers that are none: a port that says nothing, web servers, garbage, headers that
- * never end (tests/peers/etcd_bad.go).
+/* The etcd client with servers that are not etcd: a port that sends nothing, web servers, garbage, endless
+ * headers (tests/peers/etcd_bad.go).
  *
- * Whatever they do, a call ends at its deadline at the latest with an error that says something, a watch is
- * never told anything, the client closes, and memory stays where it was. With a good server beside a bad one,
- * calls reach the good one.
+ * In each case a call ends at its deadline at the latest with a useful error, a watch receives nothing, the
+ * client can be closed, and memory does not grow. With a good and a bad server, calls reach the good one.
  */
 #include <unistd.h>
 
 #include "etcd_fixture.h"
 #include "rpc_etcd_options.h"
+#include "sanitizer.h"
 
 #define CALL_TIMEOUT VD_MS(1500)
-#define RSS_GROWTH_MAX (96 << 20) /* of all kinds together, of which several send without end */
+#define RSS_GROWTH_MAX (96 << 20) /* of all kinds together, several of which send without end */
 
 static long resident_bytes(void)
 {
@@ -26,8 +26,9 @@ static long resident_bytes(void)
 
 struct bad_kind {
 	const char *kind;
-	bool	    is_answer;	  /* an empty message in the end: a valid answer, whatever else is odd */
-	bool	    is_transport; /* fails in a way that lets a call go to another server (E-207) */
+	/* an empty message at the end: a valid answer in spite of everything else */
+	bool is_answer;
+	bool is_transport; /* fails such that a call may be sent to another server (E-207) */
 };
 
 static const struct bad_kind kinds[] = {
@@ -77,25 +78,12 @@ static void bad_server(const struct bad_kind *kind)
 	else
 		assert_true(strlen(result.error.error.message) > 0);
 	status = vd_etcd_watch_next(watcher.watch, &watcher.response, &watcher.error);
-	assert_int_not_equal(status, VD_OK); /* AGAIN, or its end with a reason */
+	assert_int_not_equal(status, VD_OK); /* VD_AGAIN, or its end with a reason */
 	vd_etcd_close_wait(client);
 	watcher_close(&watcher);
 	print_message("%s: %s (%s), %+ld KiB\n", kind->kind, vd_status_name(result.status),
 		      result.error.error.message, (resident_bytes() - before) / 1024);
 }
-
-/* A sanitizer keeps what was released; clang and gcc say differently that there is one. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if !defined(SANITIZED) && (defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__))
-#define SANITIZED 1
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 static void e201_e254_bad_servers_do_no_harm(void **state)
 {
@@ -104,7 +92,8 @@ static void e201_e254_bad_servers_do_no_harm(void **state)
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(kinds); i++)
 		bad_server(&kinds[i]);
-#if !SANITIZED
+/* A sanitizer keeps freed memory. */
+#if !VDI_ADDRESS_SANITIZED && !VDI_THREAD_SANITIZED
 	assert_true(resident_bytes() - before < RSS_GROWTH_MAX);
 #else
 	(void) before;
@@ -137,7 +126,7 @@ static void e205_a_good_server_beside_a_bad_one_is_found(void **state)
 	}
 }
 
-/* What lives as long as the group. */
+/* Setup and teardown of the whole group. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {

@@ -20,6 +20,7 @@
 #include "player.h"
 #include "replay_expect.h"
 #include "replay_watch.h"
+#include "sanitizer.h"
 #include "selector.h"
 #include "viewer.h"
 #include "wait.h"
@@ -59,10 +60,7 @@ struct replay {
 
 static int fail(const struct vd_error *error)
 {
-	(void) fprintf(stderr, "vedette replay: %s\n",
-		       error->message[0] ? error->message : vd_status_sentence(error->code));
-	return error->code == VD_INVALID_ARGUMENT || error->code == VD_INVALID ? VDI_EXIT_USAGE :
-										 VDI_EXIT_FAILED;
+	return vdi_command_error(&vdi_command_replay, "", error);
 }
 
 static void player_options(const struct replay *replay, struct vd_player_options *ret_options)
@@ -236,18 +234,18 @@ static bool all_open(void *arg)
  * all_caught_up checks it. */
 static void refresh(struct replay *replay)
 {
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 
-	vd_player_position_get(replay->player, &position);
+	vd_player_progress_get(replay->player, &progress);
 	for (size_t i = 0; i < replay->watch_count; i++) {
 		struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 		struct vd_cacher      *cacher = replay->watches[i].resource->cacher;
 		struct vd_list	      *list = NULL;
 
-		options.revision = position.revision;
+		options.revision = progress.revision;
 		options.match = VD_MATCH_NOT_OLDER_THAN;
 		options.limit = 1;
-		if (vd_cacher_revision(cacher) < position.revision &&
+		if (vd_cacher_revision(cacher) < progress.revision &&
 		    vd_cacher_ready_wait(cacher, SETTLE_LIMIT, NULL) == VD_OK &&
 		    vd_cacher_list_wait(cacher, &options, &list, NULL) == VD_OK)
 			vd_list_free(list);
@@ -258,12 +256,12 @@ static void refresh(struct replay *replay)
 static bool all_caught_up(void *arg)
 {
 	struct replay		 *replay = arg;
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 
-	vd_player_position_get(replay->player, &position);
+	vd_player_progress_get(replay->player, &progress);
 	for (size_t i = 0; i < replay->watch_count; i++)
 		if (vd_cacher_ready(replay->watches[i].resource->cacher, NULL) != VD_OK ||
-		    vd_cacher_revision(replay->watches[i].resource->cacher) < position.revision)
+		    vd_cacher_revision(replay->watches[i].resource->cacher) < progress.revision)
 			return false;
 	for (size_t i = 0; i < replay->viewer_count; i++)
 		if (!vdi_viewer_is_open(replay->viewers[i]) || !vdi_viewer_is_idle(replay->viewers[i]))
@@ -272,7 +270,7 @@ static bool all_caught_up(void *arg)
 }
 
 /* Prints progress at most once per second, on a terminal. */
-static void say_progress(struct replay *replay, const struct vd_player_position *position)
+static void say_progress(struct replay *replay, const struct vd_player_progress *progress)
 {
 	struct timespec now;
 
@@ -281,17 +279,17 @@ static void say_progress(struct replay *replay, const struct vd_player_position 
 		return;
 	replay->said = now;
 	(void) fprintf(stderr, "\rvedette replay: revision %lld, %llu records ",
-		       (long long) position->revision, (unsigned long long) position->records);
+		       (long long) progress->revision, (unsigned long long) progress->records);
 }
 
 static bool has_ended(void *arg)
 {
 	struct replay		 *replay = arg;
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 
-	vd_player_position_get(replay->player, &position);
-	say_progress(replay, &position);
-	return position.ended || position.resting || replay->output_failed;
+	vd_player_progress_get(replay->player, &progress);
+	say_progress(replay, &progress);
+	return progress.ended || progress.resting || replay->output_failed;
 }
 
 /* Runs the simulator in chunks, so that the end is not checked at every step. */
@@ -307,16 +305,16 @@ static void run_to_the_end(struct replay *replay)
 	}
 }
 
-static void warn_of_tail(const struct replay *replay, const struct vd_player_position *position)
+static void warn_of_tail(const struct replay *replay, const struct vd_player_progress *progress)
 {
-	if (position->was_torn)
+	if (progress->was_torn)
 		(void) fprintf(stderr,
 			       "vedette replay: warning: %s is torn at line %llu: %llu whole records and "
 			       "%llu bytes at its end were left out\n",
-			       replay->path, (unsigned long long) position->torn_line,
-			       (unsigned long long) position->torn_records,
-			       (unsigned long long) position->torn_bytes);
-	else if (position->was_unclosed)
+			       replay->path, (unsigned long long) progress->torn_line,
+			       (unsigned long long) progress->torn_records,
+			       (unsigned long long) progress->torn_bytes);
+	else if (progress->was_unclosed)
 		(void) fprintf(stderr,
 			       "vedette replay: warning: %s has no closing line: its writer was killed, "
 			       "or lines at its end are missing\n",
@@ -325,21 +323,21 @@ static void warn_of_tail(const struct replay *replay, const struct vd_player_pos
 
 static int finish(struct replay *replay)
 {
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 	struct vd_error		  error = { 0 };
 	uint64_t		  equal = 0;
 	vd_status		  status = VD_OK;
 
 	if (replay->until_revision == 0)
 		status = vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(1), &error);
-	vd_player_position_get(replay->player, &position);
+	vd_player_progress_get(replay->player, &progress);
 	if (isatty(STDERR_FILENO) && replay->said.tv_sec)
 		(void) fputs("\r", stderr);
 	if (status != VD_OK)
 		return fail(&error);
 	if (fflush(stdout) != 0 || replay->output_failed)
 		return vdi_command_failed(replay->command, "cannot write the output: %s", strerror(errno));
-	warn_of_tail(replay, &position);
+	warn_of_tail(replay, &progress);
 	if (replay->expect == NULL)
 		return VDI_EXIT_OK;
 	if (!vdi_replay_expect_finish(replay->expect, &equal))
@@ -394,7 +392,7 @@ static void release(struct replay *replay)
 /* Installs the slab allocator, which is faster for the simulator's single thread. Optional. */
 static void use_slab(void)
 {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !VDI_ADDRESS_SANITIZED && !VDI_THREAD_SANITIZED
 	struct vdi_slab	   *slab;
 	struct vd_allocator allocator;
 
@@ -439,10 +437,10 @@ static int print(struct replay *replay)
 
 static void toggle_pause(struct vd_player *player)
 {
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 
-	vd_player_position_get(player, &position);
-	if (position.paused)
+	vd_player_progress_get(player, &progress);
+	if (progress.paused)
 		vd_player_resume(player);
 	else
 		vd_player_pause(player);
@@ -451,7 +449,7 @@ static void toggle_pause(struct vd_player *player)
 static int serve_player(struct replay *replay, const sigset_t *signals)
 {
 	struct vd_server_options  options = VD_SERVER_OPTIONS_INIT;
-	struct vd_player_position position;
+	struct vd_player_progress progress;
 	struct vdi_fault_plan	  faults;
 	struct vd_server	 *server;
 	struct vd_error		  error = { 0 };
@@ -484,8 +482,8 @@ static int serve_player(struct replay *replay, const sigset_t *signals)
 		error.code = vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(0), &error);
 		if (error.code != VD_OK && error.code != VD_TIMEOUT)
 			result = fail(&error);
-		vd_player_position_get(replay->player, &position);
-		warn_of_tail(replay, &position);
+		vd_player_progress_get(replay->player, &progress);
+		warn_of_tail(replay, &progress);
 	} else {
 		result = fail(&error);
 	}
@@ -496,11 +494,12 @@ static int serve_player(struct replay *replay, const sigset_t *signals)
 static int serve(struct replay *replay)
 {
 	struct vd_player_options options;
+	static const int	 also_heard[] = { SIGUSR1, 0 };
 	struct vd_error		 error = { 0 };
 	sigset_t		 signals;
 	int			 result;
 
-	if (vdi_command_process_init(&replay->log, SIGUSR1, &signals, &replay->env) != VD_OK)
+	if (vdi_command_process_init(&replay->log, also_heard, &signals, &replay->env) != VD_OK)
 		return vdi_command_failed(replay->command, "cannot start threads");
 	player_options(replay, &options);
 	options.paused = true;
@@ -521,25 +520,25 @@ static int check(struct replay *replay)
 	if (replay->speed_text && strcmp(replay->speed_text, "max") != 0) {
 		replay->speed = strtod(replay->speed_text, &end);
 		if (*end || end == replay->speed_text || !(replay->speed > 0) || replay->speed > 1e9)
-			return vdi_command_mistake(replay->command,
-						   "--speed must be \"max\" or a number above 0, not \"%s\"",
-						   replay->speed_text);
+			return vdi_command_usage_error(
+				replay->command, "--speed must be \"max\" or a number above 0, not \"%s\"",
+				replay->speed_text);
 	}
 	if (replay->listen && (replay->specs.count || replay->expect_path || replay->resume ||
 			       replay->quiet || replay->until_revision))
-		return vdi_command_mistake(
+		return vdi_command_usage_error(
 			replay->command,
 			"--listen excludes --watch, --expect, --resume, --quiet and --until");
 	if (replay->listen == NULL && (replay->read_only || replay->threads || replay->paused))
-		return vdi_command_mistake(replay->command,
-					   "--read-only, --paused and --threads require --listen");
+		return vdi_command_usage_error(replay->command,
+					       "--read-only, --paused and --threads require --listen");
 	if (replay->rounds == 0 && replay->listen == NULL && replay->until_revision == 0)
-		return vdi_command_mistake(replay->command, "--loop 0 requires --listen or --until");
+		return vdi_command_usage_error(replay->command, "--loop 0 requires --listen or --until");
 	if (replay->rounds != 1 && strcmp(replay->path, "-") == 0)
-		return vdi_command_mistake(replay->command,
-					   "--loop requires a file: standard input can be read only once");
+		return vdi_command_usage_error(
+			replay->command, "--loop requires a file: standard input can be read only once");
 	if (replay->listen == NULL && replay->specs.count == 0)
-		return vdi_command_mistake(
+		return vdi_command_usage_error(
 			replay->command,
 			"no output: give --watch KIND (may be repeated) or --listen ADDR:PORT");
 	return VDI_EXIT_OK;
@@ -602,7 +601,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 			       &replay.log, &result))
 		return result;
 	if (operand_count != 1)
-		return vdi_command_mistake(command, "LOG is missing");
+		return vdi_command_usage_error(command, "LOG is missing");
 	replay.path = operands[0];
 	result = check(&replay);
 	if (result != VDI_EXIT_OK)
