@@ -543,19 +543,29 @@ static void start_has_revision(void *arg, vd_status status, vd_rev revision, con
 	vdi_cacher_unref(cacher);
 }
 
+static bool proves_progress(const struct vd_cacher *cacher)
+{
+	struct vd_store_status store = { 0 };
+
+	return vd_store_status_get(cacher->store, &store) == VD_OK && store.progress;
+}
+
+vd_rev vdi_cacher_initial_revision(const struct vd_cacher *cacher)
+{
+	return proves_progress(cacher) ? VD_REVISION_UNSET : VD_REVISION_ANY;
+}
+
 /* Determines the revision that the cache must have reached before it sends the initial state. Errors from
  * here on are events of the stream. */
 static void start_watcher(struct vdi_watch_start *start)
 {
-	struct vd_watcher     *watcher = start->watcher;
-	struct vd_cacher      *cacher = vdi_cacher_of(watcher->worker->watchers);
-	struct vd_store_status store = { 0 };
-	vd_status	       status;
+	struct vd_watcher *watcher = start->watcher;
+	struct vd_cacher  *cacher = vdi_cacher_of(watcher->worker->watchers);
+	vd_status	   status;
 
 	/* A watch from "any revision" accepts the cached state without proof that it is the newest. */
 	if (start->send_initial_events == VD_TRUE && watcher->allow_bookmarks &&
-	    start->revision != VD_REVISION_ANY &&
-	    (vd_store_status_get(cacher->store, &store) != VD_OK || !store.progress)) {
+	    start->revision != VD_REVISION_ANY && !proves_progress(cacher)) {
 		start->status = VD_INTERNAL;
 		if ((start->error = vdi_alloc(sizeof *start->error)))
 			vd_error_set(start->error, VD_INTERNAL,

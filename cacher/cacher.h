@@ -13,6 +13,11 @@
  * it. done is called once, on the cacher's actor: when the last watch has ended, or when the cacher is closed
  * before that. Any thread; call once. */
 void vdi_cacher_drain(struct vd_cacher *cacher, vd_rev revision, void (*done)(void *arg), void *arg);
+/* Start revision of a watch with initial events for a receiver that tolerates an initial state from the past:
+ * VD_REVISION_UNSET, the newest state; over a store that cannot prove progress VD_REVISION_ANY, the state of
+ * the cache, because such a store refuses the former. client-go's reflector makes the same choice. Any
+ * thread. */
+vd_rev vdi_cacher_initial_revision(const struct vd_cacher *cacher);
 /* vd_cacher_create on the condition that guard, an object of another cacher of the same store (borrowed for
  * the call), is unchanged in the store; otherwise VD_CONFLICT. */
 VDI_MUST_USE vd_status vdi_cacher_create_beside(struct vd_cacher *cacher, struct vd_object *guard,

@@ -5,6 +5,7 @@
  */
 #include "kind_watch.h"
 
+#include "cacher.h"
 #include "env.h"
 #include "lock.h"
 
@@ -114,6 +115,7 @@ static void open_watch(struct vdi_kind_watch *watch)
 		options.revision = watch->revision;
 	} else {
 		options.send_initial_events = VD_TRUE;
+		options.revision = vdi_cacher_initial_revision(watch->resource->cacher);
 		watch->is_filling = true;
 		watch->fill++;
 	}

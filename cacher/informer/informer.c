@@ -103,7 +103,6 @@ static vd_status open_watch(struct vd_informer *informer)
 	struct vd_watch_sink	sink = { deliver, ended, informer, informer->executor };
 	struct vd_watch_options options = informer->options;
 	struct vd_watcher      *watcher = NULL;
-	struct vd_store_status	store = { 0 };
 	vd_status		status;
 
 	options.allow_bookmarks = true;
@@ -111,10 +110,7 @@ static vd_status open_watch(struct vd_informer *informer)
 		options.revision = informer->revision;
 	} else {
 		options.send_initial_events = VD_TRUE;
-		/* Without proof that the cache is the newest state, accept it as it is, as client-go's
-		 * reflector does. */
-		if (vd_store_status_get(informer->cacher->store, &store) != VD_OK || !store.progress)
-			options.revision = VD_REVISION_ANY;
+		options.revision = vdi_cacher_initial_revision(informer->cacher);
 		informer->is_filling = true;
 	}
 	vdi_lock_acquire(&informer->lock);

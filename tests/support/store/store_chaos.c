@@ -1,5 +1,5 @@
-/* How: a delayed call is a copy of its request with an actor whose timer issues it. A watch is a thin wrapper
- * that may turn VD_UNAVAILABLE for good, and whose news may pass through a timer. */
+/* A delayed call is a copy of its request with an actor whose timer issues it. A watch is a thin wrapper that
+ * may end with VD_UNAVAILABLE, and whose notifications may be delayed by a timer. */
 #include "store_chaos.h"
 
 #include <stdlib.h>
@@ -401,6 +401,8 @@ static vd_status chaos_watch_progress(struct vd_store_watch *base)
 {
 	struct chaos_watch *watch = VDI_CONTAINER_OF(base, struct chaos_watch, base);
 
+	if (chaos_of(base->store)->options.no_progress)
+		return VD_UNSUPPORTED;
 	return watch->cut ? VD_UNAVAILABLE : vd_store_watch_progress(watch->inner);
 }
 
@@ -419,8 +421,12 @@ static void chaos_watch_close(struct vd_store_watch *base)
 
 static vd_status chaos_status(struct vd_store *store, struct vd_store_status *ret_status)
 {
-	return chaos_of(store)->inner ? vd_store_status_get(chaos_of(store)->inner, ret_status) :
-					VD_UNAVAILABLE;
+	struct chaos *chaos = chaos_of(store);
+	vd_status     status = chaos->inner ? vd_store_status_get(chaos->inner, ret_status) : VD_UNAVAILABLE;
+
+	if (status == VD_OK && chaos->options.no_progress)
+		ret_status->progress = false;
+	return status;
 }
 
 static void chaos_close(struct vd_store *store, void (*done)(void *arg), void *arg)

@@ -164,18 +164,17 @@ static void stop_controllers(struct world *world)
 	world->controller = vdi_namespace_controller_free(world->controller);
 }
 
-static void world_open(struct world *world, uint64_t seed)
+static void world_open_over(struct world *world, uint64_t seed, const struct chaos_options *chaos)
 {
-	struct vd_mvcc_options		  options = VD_MVCC_OPTIONS_INIT;
-	static const struct chaos_options calm;
-	struct vdi_resources		  resources;
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct vdi_resources   resources;
 
 	memset(world, 0, sizeof *world);
 	world->live = vdi_alloc_live();
 	world->random = seed * 2654435761u + 1;
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world->env), VD_OK);
 	assert_status(vd_store_open_mvcc(world->env, &options, &world->inner, NULL), VD_OK);
-	world->chaos = chaos_store_new(world->env, world->inner, &calm);
+	world->chaos = chaos_store_new(world->env, world->inner, chaos);
 	for (int i = 0; i < NAMESPACES; i++) {
 		put_namespace(world, i);
 		for (int j = 0; j < OBJECTS; j++) {
@@ -198,6 +197,13 @@ static void world_open(struct world *world, uint64_t seed)
 	vdi_resources_fini(&resources);
 	vdi_sim_advance(world->env, VD_SECONDS(1));
 	start_controllers(world);
+}
+
+static void world_open(struct world *world, uint64_t seed)
+{
+	static const struct chaos_options calm;
+
+	world_open_over(world, seed, &calm);
 }
 
 static void world_close(struct world *world)
@@ -419,6 +425,29 @@ static void r667_controllers_over_a_bad_store(void **state)
 	assert_true(marks.refusals && marks.lost_answers && marks.cuts && marks.delays);
 }
 
+/* An etcd before 3.4.31 cannot prove that a cache is the newest state, so a watch must accept the cache as it
+ * is. */
+static void r667_controllers_over_a_store_without_progress(void **state)
+{
+	static const struct chaos_options calm = { .no_progress = true };
+
+	for (uint64_t seed = 2000; seed < 2010; seed++) {
+		const struct chaos_options rough = { .delay = 300,
+						     .delay_max = VD_MS(700),
+						     .cut = (unsigned) (seed % 5) * 8,
+						     .stall = 100,
+						     .no_progress = true };
+		struct world		   world;
+
+		world_open_over(&world, seed, &calm);
+		chaos_set(world.chaos, &rough);
+		act(&world, 16);
+		chaos_set(world.chaos, &calm);
+		check_at_rest(&world, "a store without progress", seed);
+		world_close(&world);
+	}
+}
+
 /* Memory that is not there for a while: nothing is lost for ever, nothing goes that should stay. */
 static void controllers_without_memory(void **state)
 {
@@ -452,6 +481,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r667_controllers_over_a_bad_store),
+		cmocka_unit_test(r667_controllers_over_a_store_without_progress),
 		cmocka_unit_test(controllers_without_memory),
 	};
 
