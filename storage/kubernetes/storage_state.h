@@ -1,4 +1,4 @@
-/* Internal structure of vdi_storage, shared by storage.c and storage_page.c. */
+/* Internal structure of vdi_storage, shared by the files of this room. */
 #ifndef VDI_STORAGE_STATE_H
 #define VDI_STORAGE_STATE_H
 
@@ -6,7 +6,7 @@
 #include "storage.h"
 #include "storage_metrics.h"
 
-struct op;
+struct vdi_storage_op;
 
 struct vdi_storage {
 	const struct vd_env	   *env;
@@ -18,12 +18,12 @@ struct vdi_storage {
 	size_t			    key_prefix_size;
 
 	/* Under lease_lock. */
-	struct vdi_lock lease_lock;
-	int64_t		lease_id;
-	vd_mono		lease_expiry; /* earliest possible expiry */
-	int		lease_uses;   /* calls since the grant, including failed ones */
-	bool		lease_asked;  /* a grant is in progress; lease_waiters wait for it */
-	struct op      *lease_waiters;
+	struct vdi_lock	       lease_lock;
+	int64_t		       lease_id;
+	vd_mono		       lease_expiry; /* earliest possible expiry */
+	int		       lease_uses;   /* calls since the grant, including failed ones */
+	bool		       lease_asked;  /* a grant is in progress; lease_waiters wait for it */
+	struct vdi_storage_op *lease_waiters;
 };
 
 #endif
