@@ -290,6 +290,12 @@ static void deliver_bookmark(struct vdi_delivery_worker *worker, struct vd_watch
 {
 	struct vd_watch_event event = { .type = VD_WATCH_BOOKMARK };
 
+	if (watcher->state == VDI_WATCHER_LAGGING && watcher->from_revision && !watcher->is_stuck) {
+		/* It waits for a future revision that may have come without a match, so nothing has woken
+		 * it. */
+		watcher->is_owed_bookmark = true;
+		vdi_subscription_make_busy(worker, watcher);
+	}
 	if (watcher->state != VDI_WATCHER_MEMBER)
 		return; /* behind or stuck: it misses this bookmark, as upstream */
 	event.revision = bookmark_revision(worker, watcher->subscription);

@@ -687,8 +687,13 @@ static void serve_catch_up(struct vdi_delivery_worker *worker, struct vd_watcher
 	}
 	/* Take another turn if the watcher is behind the subscription, or ahead of a subscription that still
 	 * has to deliver events that this watcher must skip. */
-	if (watcher->position != subscription->position || !become_member(watcher))
+	if (watcher->position != subscription->position || !become_member(watcher)) {
 		vdi_subscription_make_busy(worker, watcher);
+		return;
+	}
+	if (watcher->is_owed_bookmark)
+		(void) vdi_delivery_worker_post(watcher, VDI_MESSAGE_BOOKMARK);
+	watcher->is_owed_bookmark = false;
 }
 
 void vdi_subscription_serve_busy(struct vdi_delivery_worker *worker)

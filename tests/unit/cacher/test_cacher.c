@@ -225,6 +225,35 @@ static void t127_r551_a_future_revision_is_waited_for_in_silence(void **state)
 	}
 }
 
+/* Nothing wakes such a watch: no event of its scope ever comes. */
+static void t127_r541_a_watch_from_the_future_without_matches_has_bookmarks(void **state)
+{
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		struct cacher_fixture	f;
+		struct vd_watch_options options = all();
+		struct recorder	       *r = calloc(1, sizeof *r);
+		vd_rev			newest = 0;
+
+		cacher_fixture_setup(&f, seed);
+		options.label_selector = vd_bytes_of("app=nothing");
+		options.revision = put_pod(&f, "ns", "x", NULL, NULL) + 3;
+		options.allow_bookmarks = true;
+		assert_status(recorder_open(&f, r, &options, seed % 2 ? NULL : vdi_env_executor(f.env)),
+			      VD_OK);
+		vdi_sim_advance(f.env, VD_SECONDS(65));
+		assert_int_equal(r->count, 0); /* the cache is not there yet */
+		for (unsigned i = 0; i < 5; i++)
+			newest = put_pod(&f, "ns", "x", NULL, NULL);
+		vdi_sim_advance(f.env, VD_SECONDS(65));
+		assert_int_equal(r->count, 1);
+		assert_int_equal(r->events[0].type, VD_WATCH_BOOKMARK);
+		assert_int_equal(r->events[0].revision, newest);
+		recorder_close(&f, r);
+		cacher_fixture_teardown(&f);
+		free(r);
+	}
+}
+
 static void t131_r520_a_state_newer_than_the_store_times_out(void **state)
 {
 	struct cacher_fixture	f;
@@ -692,6 +721,7 @@ int main(void)
 		cmocka_unit_test(t116_r483_too_old_is_an_error_event),
 		cmocka_unit_test(history_from_before_the_start_is_resumable),
 		cmocka_unit_test(t127_r551_a_future_revision_is_waited_for_in_silence),
+		cmocka_unit_test(t127_r541_a_watch_from_the_future_without_matches_has_bookmarks),
 		cmocka_unit_test(t131_r520_a_state_newer_than_the_store_times_out),
 		cmocka_unit_test(r520_a_state_whose_revision_cannot_be_read),
 		cmocka_unit_test(t122_t124_r558_bookmarks_and_the_deadline),
