@@ -148,7 +148,7 @@ static size_t create_record(uint8_t *body, uint8_t sub)
 static void a_record_that_makes_no_sense_is_named(void **state)
 {
 	struct checkpoint_file f;
-	uint8_t		       body[16];
+	uint8_t		       body[16] = { 0 };
 	size_t		       size = create_record(body, 0);
 	struct entry	       entry;
 
@@ -230,7 +230,7 @@ static void a_lease_that_makes_no_sense_is_named(void **state)
 static void a_missing_or_stale_entry_shows(void **state)
 {
 	struct checkpoint_file f;
-	uint8_t		       body[16];
+	uint8_t		       body[16] = { 0 };
 	size_t		       size = create_record(body, 0);
 	struct entry	       entry;
 
