@@ -20,7 +20,7 @@ etcd_flags = ["--flag=" + flag for flag in ("--unsafe-no-fsync=false", "--heartb
 def build_release():
     if not os.path.exists(os.path.join(build, "build.ninja")):
         subprocess.run(["meson", "setup", build, root, "-Dbuildtype=release", "-Db_ndebug=true"], check=True, stdout=subprocess.DEVNULL)
-    log = subprocess.run(["ninja", "-C", build, "bench", "tools/vedette/vedette"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    log = subprocess.run(["ninja", "-C", build, "bench", "tools/vedette/vedette", "tests/integration/kube_witness"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if log.returncode:
         sys.exit(log.stdout[-3000:])
 
@@ -196,6 +196,19 @@ def run_etcd(options, case):
     return lines
 
 
+def run_kube(options, case):
+    """An informer of vedette/kube.h beside client-go's, on a real kube-apiserver: bench/kube.py for both.
+    KUBE_PEERS names the folder of a kube-apiserver that was built already (docs/HACKING.md)."""
+    folder = os.environ.get("KUBE_PEERS", peers)
+    if folder == peers and not build_peers("peers", "etcd", "etcdctl"):
+        return []
+    if not os.access(os.path.join(folder, "kube-apiserver"), os.X_OK):
+        print("bench/run: no kube-apiserver in %s: left out" % folder, file=sys.stderr)
+        return []
+    return lines_of([sys.executable, os.path.join(root, "bench", "kube.py"), os.path.join(build, "tests", "integration", "kube_witness"), folder, "--rounds", str(options.rounds),
+                     "--scale", str(options.scale), "--seed", str(options.seed)])
+
+
 def run_alone(program):
     # cases of one program run
     in_one = {"memory-put": "memory", "durable-put": "durable", "durable-latency": "durable", "put-p99": "catch-up", "replay": "replay-max"}
@@ -206,7 +219,7 @@ def run_alone(program):
     return run
 
 
-groups = {"cacher": run_cacher, "http": run_http, "outside": run_outside, "etcd-server": run_etcd_server, "etcd-server-grpc": run_etcd_server_grpc, "etcd": run_etcd, "mvcc": run_alone("mvcc"),
+groups = {"cacher": run_cacher, "http": run_http, "outside": run_outside, "etcd-server": run_etcd_server, "etcd-server-grpc": run_etcd_server_grpc, "etcd": run_etcd, "kube": run_kube, "mvcc": run_alone("mvcc"),
           "replay": run_alone("replay"), "limits": run_alone("limits")}
 
 

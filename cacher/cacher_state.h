@@ -71,7 +71,10 @@ struct vd_cacher {
 	struct vd_actor		   *actor;
 	struct vdi_cacher_metrics   metrics;
 
-	atomic_bool	    is_stopping;
+	atomic_bool is_stopping;
+	/* Number of fills at a revision that is not above the one before: the store lost revisions, so a
+	 * revision of before does not name a place any more. */
+	_Atomic uint64_t    set_back;
 	struct vdi_watchers watchers; /* with the references and the registry lock of the cacher */
 
 	struct vdi_ready       ready;	    /* has its own lock */

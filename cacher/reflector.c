@@ -253,6 +253,8 @@ void vdi_reflector_fill(struct vd_cacher *cacher, bool keep_history)
 	struct vdi_reflector *reflector = &cacher->reflector;
 	vd_rev		      revision = reflector->pending_revision;
 
+	if (revision <= vdi_watch_cache_revision(&cacher->watch_cache))
+		atomic_fetch_add(&cacher->set_back, 1);
 	vdi_watch_cache_replace(&cacher->watch_cache, &reflector->pending, reflector->pending_bytes, revision,
 				keep_history);
 	vdi_btree_fini(&reflector->pending);

@@ -106,9 +106,12 @@ static vd_status open_watch(struct vd_informer *informer)
 	vd_status		status;
 
 	options.allow_bookmarks = true;
+	if (informer->revision && informer->set_back != atomic_load(&informer->cacher->set_back))
+		vdi_informer_forget_place(informer);
 	if (informer->revision) {
 		options.revision = informer->revision;
 	} else {
+		informer->set_back = atomic_load(&informer->cacher->set_back);
 		options.send_initial_events = VD_TRUE;
 		options.revision = vdi_cacher_initial_revision(informer->cacher);
 		informer->is_filling = true;

@@ -67,6 +67,7 @@ struct vd_informer {
 	bool				 is_filling;
 	bool				 was_filled;
 	vd_rev				 revision; /* last one processed; 0: the initial state is needed */
+	uint64_t			 set_back; /* of the cacher, when the initial state was requested */
 	vd_mono				 reopen_at;
 
 	struct vdi_ready_waiter ready_waiter;

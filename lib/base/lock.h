@@ -18,6 +18,9 @@
 	  "collectors") /* held while collectors of metrics run, which take locks of their own */            \
 	X(VDI_LOCK_SERVER, "server")                                                                         \
 	X(VDI_LOCK_OWNER_GRAPH, "owner_graph")                                                               \
+	X(VDI_LOCK_KUBE_INFORMER, "kube_informer")                                                           \
+	X(VDI_LOCK_KUBE_PARTS, "kube_parts")                                                                 \
+	X(VDI_LOCK_KUBE, "kube") /* the health of a Kubernetes client */                                     \
 	X(VDI_LOCK_CONTROLLER, "controller")                                                                 \
 	X(VDI_LOCK_CACHER, "cacher")                                                                         \
 	X(VDI_LOCK_READY, "ready")                                                                           \

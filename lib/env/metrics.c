@@ -50,6 +50,7 @@ static const struct bucket_list ETCD_HASH =
 static const struct bucket_list ETCD_SNAPSHOT = BOUNDS(.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12,
 						       10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36);
 static const struct bucket_list GRPC_HANDLING = BOUNDS(.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10);
+static const struct bucket_list WORKQUEUE = BOUNDS(1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, .01, .1, 1, 10);
 
 struct family {
 	enum metric_kind	  kind;

@@ -676,15 +676,11 @@ static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_no
 static vd_status parse(struct vdi_tree *tree, struct vd_bytes text, uint32_t nodes_max, bool is_row,
 		       struct vdi_node **ret_root, struct vd_error *reterr)
 {
-	struct reader	 reader = { tree,
-				    text.data,
-				    text.data,
-				    (const char *) text.data + text.size,
-				    reterr,
-				    nodes_max,
-				    nodes_max == UINT32_MAX,
-				    is_row,
-				    false };
+	const char   *start = text.size ? text.data : "";
+	struct reader reader = {
+		tree,	start, start, start + text.size, reterr, nodes_max, nodes_max == UINT32_MAX,
+		is_row, false
+	};
 	struct vdi_node *root;
 	vd_status	 status = read_value(&reader, 0, &root);
 

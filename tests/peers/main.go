@@ -45,6 +45,8 @@ var subcommands = map[string]subcommand{
 	"etcd-bench":        {"etcd's Go client beside vedette's, on one etcd in one run: watches and lists", runEtcdBench},
 	"etcd-bench-client": {"one client of etcd-bench", runEtcdBenchClient},
 	"kube-share":        {"a real kube-apiserver and vedette serve on one etcd: each serves what the other wrote", runKubeShare},
+	"kube-informer":     {"client-go's informers on a server, with the commands and reports of kube_witness", runKubeInformer},
+	"kube-leader":       {"client-go's leader election, with the reports of examples/leader_election.c", runKubeLeader},
 	"fault-proxy":       {"a TCP proxy that cuts, delays, holds and loses", runFaultProxy},
 	"proto-diff":        {"the protobuf transcoder against Go's own, on random objects of every kind", runProtoDiff},
 	"protobuf":          {"objects, lists and watches of every kind as protobuf and as JSON, and client-go as it is by default", runProtoAPI},

@@ -303,7 +303,7 @@ class ClientTest(unittest.TestCase):
         result = self.ask(server, "get", "pod", "x")
         self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", 'vedette get: pods "x" not found (NotFound)\n'))
         server = self.serve(lambda path, query, number: (502, b"<html>bad gateway</html>\nmore"))
-        self.assertEqual(self.ask(server, "get", "--raw", "/x").stderr, "vedette get: the server answered 502: <html>bad gateway</html>\n")
+        self.assertEqual(self.ask(server, "get", "--raw", "/x").stderr, "vedette get: the server answered with HTTP status 502: <html>bad gateway</html> more\n")
 
     def test_nobody_there(self):
         with socket.socket() as unused:

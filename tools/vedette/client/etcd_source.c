@@ -167,7 +167,7 @@ static vd_status make_directory(struct vdi_etcd_source *source, struct vd_error 
 		return VD_IO;
 	}
 	(void) snprintf(source->listen, sizeof source->listen, "%s%s/socket", scheme, source->directory);
-	clean_up_on_signals(vdi_etcd_source_path(source), source->directory);
+	clean_up_on_signals(source->listen + sizeof scheme - 1, source->directory);
 	return VD_OK;
 }
 
@@ -222,9 +222,9 @@ vd_status vdi_etcd_source_open(const struct vdi_etcd_settings *settings, const c
 	return VD_OK;
 }
 
-const char *vdi_etcd_source_path(const struct vdi_etcd_source *source)
+const char *vdi_etcd_source_url(const struct vdi_etcd_source *source)
 {
-	return source->listen + sizeof scheme - 1;
+	return source->listen;
 }
 
 void vdi_etcd_source_close(struct vdi_etcd_source *source)

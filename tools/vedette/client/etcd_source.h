@@ -14,8 +14,8 @@ VDI_MUST_USE vd_status vdi_etcd_source_open(const struct vdi_etcd_settings *sett
 					    const char *resources_path, const char *typed,
 					    struct vdi_log_settings *log, struct vdi_etcd_source **ret_source,
 					    struct vd_error *reterr);
-/* Returns the path for vdi_http_client_options.socket_path; borrowed. */
-const char *vdi_etcd_source_path(const struct vdi_etcd_source *source);
+/* Returns "unix:PATH" of the server's socket; borrowed. */
+const char *vdi_etcd_source_url(const struct vdi_etcd_source *source);
 /* Free its clients first. Accepts NULL. */
 void vdi_etcd_source_close(struct vdi_etcd_source *source);
 

@@ -7,6 +7,8 @@
 #include "object_options.h"
 #include "table_print.h"
 
+#define FIND_TIMEOUT VD_SECONDS(30)
+
 struct get {
 	const struct vdi_object_query *query;
 	struct vdi_table_printer       table;
@@ -82,7 +84,7 @@ static void say_nothing_found(const struct get *get)
 		fprintf(stderr, "No resources found.\n");
 }
 
-static int print_list(const struct vdi_command *command, struct vdi_http_client *client,
+static int print_list(const struct vdi_command *command, struct vdi_kube_session *session,
 		      struct vdi_object_query *query, const struct vdi_object_options *options)
 {
 	struct get	     get = { .query = query, .is_list = query->name == NULL };
@@ -93,7 +95,7 @@ static int print_list(const struct vdi_command *command, struct vdi_http_client 
 	get.table.wide = strcmp(options->output, "wide") == 0;
 	get.table.no_header = options->no_headers;
 	get.table.with_namespace = options->all_namespaces && query->resource.namespaced;
-	status = vdi_object_list(client, query, &sink, NULL, &error);
+	status = vdi_object_list(session, query, &sink, NULL, &error);
 	vdi_table_printer_fini(&get.table);
 	if (status != VD_OK)
 		return vdi_command_failed(command, "%s",
@@ -105,63 +107,67 @@ static int print_list(const struct vdi_command *command, struct vdi_http_client 
 	return fflush(stdout) == 0 && !ferror(stdout) ? VDI_EXIT_OK : VDI_EXIT_FAILED;
 }
 
-static int print_raw(const struct vdi_command *command, struct vdi_http_client *client, const char *path)
+static int print_raw(const struct vdi_command *command, struct vdi_kube_session *session, const char *path)
 {
-	struct vdi_http_answer answer = { 0 };
-	struct vd_error	       error = { 0 };
-	vd_status	       status;
+	struct vdi_kube_reply answer = { 0 };
+	struct vd_error	      error = { 0 };
+	vd_status	      status;
 
 	if (*path != '/')
 		return vdi_command_usage_error(command, "the path must start with '/': --raw /readyz");
-	status = vdi_http_get_ok(client, path, "application/json, */*", &answer, &error);
+	status = vdi_kube_session_request(session, "GET", path, "application/json, */*", NULL, &answer,
+					  &error);
 	if (status == VD_OK)
 		fwrite(answer.body, 1, answer.size, stdout);
-	vdi_http_answer_fini(&answer);
+	vdi_kube_reply_fini(&answer);
 	return status == VD_OK ? VDI_EXIT_OK : vdi_command_failed(command, "%s", error.message);
 }
 
-static int print_objects(const struct vdi_command *command, struct vdi_http_client *client,
+static int print_objects(const struct vdi_command *command, struct vdi_kube_session *session,
 			 struct vdi_object_query *query, const struct vdi_object_options *options,
 			 int64_t limit, const char *match)
 {
 	query->limit = limit;
 	if (options->revision && query->name == NULL && strcmp(options->revision, "0") != 0)
 		query->revision_match = match ? match : "NotOlderThan";
-	return print_list(command, client, query, options);
+	return print_list(command, session, query, options);
 }
 
 /* ---- The command ---- */
 
 static int run(const struct vdi_command *command, int argc, char **argv)
 {
-	struct vdi_object_options options = VDI_OBJECT_OPTIONS_INIT;
-	struct vdi_log_settings	  log = VDI_LOG_SETTINGS_INIT;
-	struct vdi_object_query	  query;
-	struct vdi_http_client	 *client;
-	struct vdi_etcd_source	 *source;
-	const char		 *raw = NULL, *match = NULL, *diff = NULL, *since = NULL, *operands[2];
-	bool			  history = false;
-	int64_t			  limit = 0;
-	size_t			  operand_count;
-	int			  status;
-	const struct vdi_option	  table[] = {
-		  VDI_OBJECT_OPTION_TABLE(&options),
-		  { 0, "limit", VDI_OPTION_NUMBER, "N", "maximum number of objects", &limit },
-		  { 0, "resource-version", VDI_OPTION_TEXT, "N",
-		    "resourceVersion of the list (see --resource-version-match); 0: the cached state",
-		    &options.revision },
-		  { 0, "resource-version-match", VDI_OPTION_CHOICE, "RULE",
-		    "rule for --resource-version: Exact or NotOlderThan (default NotOlderThan)", &match,
-		    "Exact|NotOlderThan" },
-		  { 0, "history", VDI_OPTION_FLAG, NULL, "changes of the object in the server's history",
-		    &history },
-		  { 0, "since", VDI_OPTION_TEXT, "N", "with --history: changes after this resourceVersion",
-		    &since },
-		  { 0, "diff", VDI_OPTION_TEXT, "A..B",
-		    "differences between two resourceVersions; A alone: between A and now", &diff },
-		  { 0, "raw", VDI_OPTION_TEXT, "PATH", "print the server's response for this path", &raw },
+	struct vdi_object_options    options;
+	struct vdi_log_settings	     log = VDI_LOG_SETTINGS_INIT;
+	struct vdi_object_query	     query;
+	struct vdi_object_connection connection;
+	const char		    *raw = NULL, *match = NULL, *diff = NULL, *since = NULL, *operands[2];
+	bool			     history = false;
+	int64_t			     limit = 0;
+	const char		    *type;
+	struct vdi_kube_session	    *session;
+	struct vd_error		     error = { 0 };
+	size_t			     operand_count;
+	int			     status;
+	const struct vdi_option	     table[] = {
+		     VDI_OBJECT_OPTION_TABLE(&options),
+		     { 0, "limit", VDI_OPTION_NUMBER, "N", "maximum number of objects", &limit },
+		     { 0, "resource-version", VDI_OPTION_TEXT, "N",
+		       "resourceVersion of the list (see --resource-version-match); 0: the cached state",
+		       &options.revision },
+		     { 0, "resource-version-match", VDI_OPTION_CHOICE, "RULE",
+		       "rule for --resource-version: Exact or NotOlderThan (default NotOlderThan)", &match,
+		       "Exact|NotOlderThan" },
+		     { 0, "history", VDI_OPTION_FLAG, NULL, "changes of the object in the server's history",
+		       &history },
+		     { 0, "since", VDI_OPTION_TEXT, "N", "with --history: changes after this resourceVersion",
+		       &since },
+		     { 0, "diff", VDI_OPTION_TEXT, "A..B",
+		       "differences between two resourceVersions; A alone: between A and now", &diff },
+		     { 0, "raw", VDI_OPTION_TEXT, "PATH", "print the server's response for this path", &raw },
 	};
 
+	vdi_object_options_init(&options);
 	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands,
 			       VDI_ARRAY_SIZE(operands), &operand_count, &log, &status))
 		return status;
@@ -176,26 +182,31 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return vdi_command_usage_error(command, "--history, --diff and --raw exclude each other");
 	if (since && !history)
 		return vdi_command_usage_error(command, "--since requires --history");
-	if (!vdi_object_options_client(command, &options, &log, operand_count ? operands[0] : NULL, &client,
-				       &source, &status))
+	if (raw == NULL &&
+	    !vdi_object_options_query(command, &options, operands, operand_count, &query, &type, &status))
 		return status;
+	if (!vdi_object_connect(command, &options, &log, operand_count ? operands[0] : NULL, &connection,
+				&status))
+		return status;
+	session = connection.session;
 	if (raw) {
-		status = print_raw(command, client, raw);
-	} else if (vdi_object_options_resolve(command, &options, client, operands, operand_count, &query,
-					      &status)) {
+		status = print_raw(command, session, raw);
+	} else if (vdi_object_options_resolve(&options, session, type, FIND_TIMEOUT, &query, &error) !=
+		   VD_OK) {
+		status = vdi_command_failed(command, "%s", error.message);
+	} else {
 		if (history && query.name == NULL)
 			status = vdi_command_usage_error(
 				command,
 				"--history needs a NAME, for example: vedette get pods web-1 --history");
 		else if (history)
-			status = vdi_get_history(command, client, &query, since);
+			status = vdi_get_history(command, session, &query, since);
 		else if (diff)
-			status = vdi_get_diff(command, client, &query, diff);
+			status = vdi_get_diff(command, session, &query, diff);
 		else
-			status = print_objects(command, client, &query, &options, limit, match);
+			status = print_objects(command, session, &query, &options, limit, match);
 	}
-	vdi_http_client_free(client);
-	vdi_etcd_source_close(source);
+	vdi_object_disconnect(&connection);
 	return status;
 }
 
@@ -204,8 +215,9 @@ const struct vdi_command vdi_command_get = {
 	.summary = "Print objects of an API server or an etcd.",
 	.usage = "vedette get [options] RESOURCE [NAME]",
 	.details = "RESOURCE is a name from the server's discovery: pods, pod, po,\n"
-		   "deployments.apps, deployments.v1.apps. With --etcd URL it needs no server: it\n"
-		   "reads the objects from etcd, through its own cache.\n"
+		   "deployments.apps, deployments.v1.apps. The default server is\n" VDI_DEFAULT_SERVER
+		   ". With --etcd URL it needs no server: it reads the\n"
+		   "objects from etcd, through its own cache.\n"
 		   "Exit status: 0 success (even if there are no objects), 1 failure, 2 usage error.\n",
 	.examples = "  vedette get pods -n shop\n"
 		    "  vedette get deploy web -n shop -o json\n"

@@ -137,8 +137,8 @@ static vd_status take_event(void *arg, struct vd_bytes text)
 	}
 	if (strcmp(type, "ERROR") == 0) {
 		history->oldest = oldest_in(json_string_value(json_object_get(object, "message")));
-		status = vdi_http_error_of((int) json_integer_value(json_object_get(object, "code")), text,
-					   &history->failure);
+		status = vdi_kube_session_error_of((int) json_integer_value(json_object_get(object, "code")),
+						   text, &history->failure);
 		(void) vd_error_set(&history->failure, status, "%s",
 				    json_string_value(json_object_get(object, "message")));
 	} else {
@@ -167,7 +167,7 @@ static vd_status ignore_object(void *arg, const struct vdi_listed *listed)
 }
 
 /* Returns the server's current revision. */
-static vd_status current_revision(struct vdi_http_client *client, const struct vdi_object_query *query,
+static vd_status current_revision(struct vdi_kube_session *session, const struct vdi_object_query *query,
 				  char *ret_revision, struct vd_error *reterr)
 {
 	struct vdi_object_query any = *query;
@@ -178,7 +178,7 @@ static vd_status current_revision(struct vdi_http_client *client, const struct v
 	any.output_format = VDI_AS_JSON;
 	any.revision = any.revision_match = NULL;
 	any.label_selector = any.field_selector = NULL;
-	VDI_TRY(vdi_object_list(client, &any, &sink, ret_revision, reterr));
+	VDI_TRY(vdi_object_list(session, &any, &sink, ret_revision, reterr));
 	return *ret_revision ?
 		       VD_OK :
 		       vd_error_set(reterr, VD_UNAVAILABLE, "the server's list has no resourceVersion");
@@ -194,7 +194,7 @@ static vd_status note_state(void *arg, const struct vdi_listed *listed)
 }
 
 /* Reads the object at the start of the history, to show what the first change changed. */
-static void read_first_state(struct vdi_http_client *client, struct history *history, const char *from)
+static void read_first_state(struct vdi_kube_session *session, struct history *history, const char *from)
 {
 	struct vdi_object_query query = *history->query;
 	struct vdi_list_sink	sink = { NULL, note_state, NULL, history };
@@ -208,16 +208,16 @@ static void read_first_state(struct vdi_http_client *client, struct history *his
 	query.revision_match = "Exact";
 	query.output_format = VDI_AS_JSON;
 	/* If the server no longer has it, the first change is printed without details. */
-	if (vdi_object_list(client, &query, &sink, NULL, &error) != VD_OK)
+	if (vdi_object_list(session, &query, &sink, NULL, &error) != VD_OK)
 		history->last = NULL;
 }
 
-static vd_status watch_from(struct vdi_http_client *client, struct history *history, const char *from,
+static vd_status watch_from(struct vdi_kube_session *session, struct history *history, const char *from,
 			    struct vd_error *reterr)
 {
 	struct vdi_text path = { 0 };
 	char		selector[512];
-	bool		began = false;
+	int		code;
 	vd_status	status;
 
 	(void) snprintf(selector, sizeof selector, "metadata.name=%s", history->query->name);
@@ -237,8 +237,8 @@ static vd_status watch_from(struct vdi_http_client *client, struct history *hist
 	if (status == VD_OK)
 		status = vdi_text_add_parameter(&path, "fieldSelector", selector);
 	if (status == VD_OK)
-		status = vdi_http_stream(client, path.data, vdi_object_accept(VDI_AS_JSON), take_chunk,
-					 history, &began, reterr);
+		status = vdi_kube_session_stream(session, path.data, vdi_object_accept(VDI_AS_JSON),
+						 take_chunk, history, &code, reterr);
 	vdi_text_fini(&path);
 	vdi_json_stream_fini(&history->stream);
 	history->stream = (struct vdi_json_stream) { 0 };
@@ -251,7 +251,7 @@ static vd_status watch_from(struct vdi_http_client *client, struct history *hist
 	return status == VD_CANCELED ? VD_OK : status;
 }
 
-int vdi_get_history(const struct vdi_command *command, struct vdi_http_client *client,
+int vdi_get_history(const struct vdi_command *command, struct vdi_kube_session *session,
 		    const struct vdi_object_query *query, const char *since)
 {
 	struct history	history = { .query = query, .as_json = query->output_format == VDI_AS_JSON };
@@ -260,18 +260,18 @@ int vdi_get_history(const struct vdi_command *command, struct vdi_http_client *c
 	vd_status	status;
 
 	(void) snprintf(from, sizeof from, "%s", since ? since : "1");
-	status = current_revision(client, query, history.until, &error);
+	status = current_revision(session, query, history.until, &error);
 	if (status == VD_OK && since)
-		read_first_state(client, &history, from);
+		read_first_state(session, &history, from);
 	if (status == VD_OK)
-		status = watch_from(client, &history, from, &error);
+		status = watch_from(session, &history, from, &error);
 	if (status == VD_EXPIRED && since == NULL && history.oldest > 0) {
 		(void) snprintf(from, sizeof from, "%lld", history.oldest);
-		read_first_state(client, &history, from);
+		read_first_state(session, &history, from);
 		if (history.last && !history.as_json)
 			printf("%-12s%s\n", string_at(history.last, "resourceVersion"),
 			       "existed; earlier changes are not in the history");
-		status = watch_from(client, &history, from, &error);
+		status = watch_from(session, &history, from, &error);
 	}
 	if (status == VD_OK && history.count == 0 && history.last == NULL && !history.as_json)
 		fprintf(stderr, "No changes of %s in the history.\n", query->name);
@@ -298,7 +298,7 @@ static vd_status keep_object(void *arg, const struct vdi_listed *listed)
 	return VD_OK;
 }
 
-static vd_status list_at(struct vdi_http_client *client, const struct vdi_object_query *query,
+static vd_status list_at(struct vdi_kube_session *session, const struct vdi_object_query *query,
 			 const char *revision, json_t **ret_objects, struct vd_error *reterr)
 {
 	struct vdi_object_query at = *query;
@@ -315,7 +315,7 @@ static vd_status list_at(struct vdi_http_client *client, const struct vdi_object
 	at.revision = revision;
 	at.revision_match = "Exact";
 	at.output_format = VDI_AS_JSON;
-	status = objects ? vdi_object_list(client, &at, &sink, NULL, reterr) : VD_NOMEM;
+	status = objects ? vdi_object_list(session, &at, &sink, NULL, reterr) : VD_NOMEM;
 	if (status != VD_OK)
 		json_decref(objects);
 	else
@@ -368,7 +368,7 @@ static bool is_revision(const char *text)
 	return *text && strlen(text) < 20 && strspn(text, "0123456789") == strlen(text) && *text != '0';
 }
 
-int vdi_get_diff(const struct vdi_command *command, struct vdi_http_client *client,
+int vdi_get_diff(const struct vdi_command *command, struct vdi_kube_session *session,
 		 const struct vdi_object_query *query, const char *span)
 {
 	char		from[REVISION_SIZE], to[REVISION_SIZE] = "";
@@ -391,11 +391,11 @@ int vdi_get_diff(const struct vdi_command *command, struct vdi_http_client *clie
 			"compared with now: %s",
 			span);
 	if (*to == 0)
-		status = current_revision(client, query, to, &error);
+		status = current_revision(session, query, to, &error);
 	if (status == VD_OK)
-		status = list_at(client, query, from, &before, &error);
+		status = list_at(session, query, from, &before, &error);
 	if (status == VD_OK)
-		status = list_at(client, query, to, &after, &error);
+		status = list_at(session, query, to, &after, &error);
 	if (status == VD_OK)
 		print_all(before, after, query->output_format == VDI_AS_JSON);
 	json_decref(before);

@@ -93,6 +93,12 @@ vd_status vdi_object_path(const struct vdi_object_query *query, bool with_name, 
 	return VD_OK;
 }
 
+void vdi_resource_print_name(const struct vdi_resource_name *resource, struct vd_bytes name)
+{
+	printf("%s%s%s/%.*s", resource->singular, *resource->group ? "." : "", resource->group,
+	       (int) name.size, (const char *) name.data);
+}
+
 const char *vdi_object_accept(enum vdi_output_format output_format)
 {
 	return output_format == VDI_AS_TABLE ?
@@ -333,7 +339,7 @@ static vd_status page_path(const struct vdi_object_query *query, int64_t listed,
 }
 
 /* Returns the token that a 410 may contain for continuing with a newer revision. */
-static bool fresh_token(struct vdi_object_reader *reader, const struct vdi_http_answer *answer,
+static bool fresh_token(struct vdi_object_reader *reader, const struct vdi_kube_reply *answer,
 			struct vdi_text *token)
 {
 	struct vd_bytes body = { answer->body, answer->size };
@@ -346,7 +352,7 @@ static bool fresh_token(struct vdi_object_reader *reader, const struct vdi_http_
 	return text.size && add(token, text.data, text.size) == VD_OK;
 }
 
-vd_status vdi_object_list(struct vdi_http_client *client, const struct vdi_object_query *query,
+vd_status vdi_object_list(struct vdi_kube_session *session, const struct vdi_object_query *query,
 			  const struct vdi_list_sink *sink, char *ret_revision, struct vd_error *reterr)
 {
 	struct counting_sink	  counting = { sink, 0, ret_revision };
@@ -361,13 +367,14 @@ vd_status vdi_object_list(struct vdi_http_client *client, const struct vdi_objec
 	if (ret_revision)
 		*ret_revision = 0;
 	while (status == VD_OK && more) {
-		struct vdi_http_answer answer = { 0 };
-		struct vdi_text	       path = { 0 };
+		struct vdi_kube_reply answer = { 0 };
+		struct vdi_text	      path = { 0 };
 
 		status = page_path(query, counting.count, token.size ? token.data : NULL, &path);
 		if (status == VD_OK)
-			status = vdi_http_get_ok(client, path.data, vdi_object_accept(query->output_format),
-						 &answer, reterr);
+			status = vdi_kube_session_request(session, "GET", path.data,
+							  vdi_object_accept(query->output_format), NULL,
+							  &answer, reterr);
 		if (status == VD_EXPIRED && token.size && fresh_token(reader, &answer, &token)) {
 			fprintf(stderr, "vedette: the revision of the list expired before its end; the "
 					"remaining objects are from a newer one\n");
@@ -378,7 +385,7 @@ vd_status vdi_object_list(struct vdi_http_client *client, const struct vdi_objec
 						      &counted, &token, reterr);
 			more = token.size && (query->limit == 0 || counting.count < query->limit);
 		}
-		vdi_http_answer_fini(&answer);
+		vdi_kube_reply_fini(&answer);
 		vdi_text_fini(&path);
 	}
 	vdi_text_fini(&token);

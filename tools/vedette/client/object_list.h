@@ -2,7 +2,7 @@
 #ifndef VDI_OBJECT_LIST_H
 #define VDI_OBJECT_LIST_H
 
-#include "resource_lookup.h"
+#include "kube_session.h"
 
 enum vdi_output_format { VDI_AS_JSON, VDI_AS_TABLE, VDI_AS_NAMES };
 
@@ -34,7 +34,9 @@ void		       vdi_text_fini(struct vdi_text *text);
 /* Appends /api/v1/namespaces/shop/pods; with_name: and the object's name. */
 VDI_MUST_USE vd_status vdi_object_path(const struct vdi_object_query *query, bool with_name,
 				       struct vdi_text *path);
-const char	      *vdi_object_accept(enum vdi_output_format output_format);
+/* Prints "pod/web-1", "deployment.apps/web". */
+void	    vdi_resource_print_name(const struct vdi_resource_name *resource, struct vd_bytes name);
+const char *vdi_object_accept(enum vdi_output_format output_format);
 
 /* One object, or one row of a Table. Slices are borrowed; names and revision are as in the JSON text, which
  * for names of objects needs no unescaping. */
@@ -74,7 +76,7 @@ VDI_MUST_USE vd_status vdi_object_read_page(struct vdi_object_reader *reader, st
 
 /* Reads the list to its end. If a page has expired (410), continues with the token in the server's error and
  * reports it on stderr. ret_revision (may be NULL): of the first page; 64 bytes. */
-VDI_MUST_USE vd_status vdi_object_list(struct vdi_http_client *client, const struct vdi_object_query *query,
+VDI_MUST_USE vd_status vdi_object_list(struct vdi_kube_session *session, const struct vdi_object_query *query,
 				       const struct vdi_list_sink *sink, char *ret_revision,
 				       struct vd_error *reterr);
 

@@ -1,4 +1,4 @@
-/* Operands and options of get and watch become a client and a query. */
+/* Operands and options of get and watch become a connection and a query. */
 #include "object_options.h"
 
 #include "etcd_source.h"
@@ -46,16 +46,22 @@ static bool take_apart(const struct vdi_command *command, const char **operands,
 	return true;
 }
 
-bool vdi_object_options_resolve(const struct vdi_command *command, const struct vdi_object_options *options,
-				struct vdi_http_client *client, const char **operands, size_t operand_count,
-				struct vdi_object_query *ret_query, int *ret_exit)
+void vdi_object_options_init(struct vdi_object_options *options)
+{
+	*options = (struct vdi_object_options) { .chunk_size = 500,
+						 .output = "table",
+						 .etcd = VDI_ETCD_SETTINGS_INIT };
+	vdi_kube_settings_init(&options->kube);
+}
+
+bool vdi_object_options_query(const struct vdi_command *command, const struct vdi_object_options *options,
+			      const char **operands, size_t operand_count, struct vdi_object_query *ret_query,
+			      const char **ret_type, int *ret_exit)
 {
 	struct vdi_object_query query = { 0 };
-	struct vd_error		error = { 0 };
-	const char	       *type;
 
 	*ret_exit = VDI_EXIT_USAGE;
-	if (!take_apart(command, operands, operand_count, &type, &query.name))
+	if (!take_apart(command, operands, operand_count, ret_type, &query.name))
 		return false;
 	if (query.name && options->all_namespaces) {
 		(void) vdi_command_usage_error(command, "NAME and --all-namespaces exclude each other");
@@ -65,12 +71,6 @@ bool vdi_object_options_resolve(const struct vdi_command *command, const struct 
 		(void) vdi_command_usage_error(command, "NAME and a selector exclude each other");
 		return false;
 	}
-	if (vdi_resource_lookup(client, type, &query.resource, &error) != VD_OK) {
-		*ret_exit = vdi_command_failed(command, "%s", error.message);
-		return false;
-	}
-	if (query.resource.namespaced && !options->all_namespaces)
-		query.namespace_name = options->namespace_name ? options->namespace_name : "default";
 	query.label_selector = options->label_selector;
 	query.field_selector = options->field_selector;
 	query.revision = options->revision;
@@ -80,43 +80,109 @@ bool vdi_object_options_resolve(const struct vdi_command *command, const struct 
 	return true;
 }
 
-bool vdi_object_options_client(const struct vdi_command *command, struct vdi_object_options *options,
-			       struct vdi_log_settings *log, const char *operand,
-			       struct vdi_http_client **ret_client, struct vdi_etcd_source **ret_source,
-			       int *ret_exit)
+vd_status vdi_object_options_resolve(const struct vdi_object_options *options,
+				     struct vdi_kube_session *session, const char *type, vd_dur timeout,
+				     struct vdi_object_query *query, struct vd_error *reterr)
+{
+	VDI_TRY(vdi_kube_session_find(session, type, timeout, &query->resource, reterr));
+	if (query->resource.namespaced && !options->all_namespaces)
+		query->namespace_name = options->namespace_name ?
+						options->namespace_name :
+						vd_kube_namespace(vdi_kube_session_client(session));
+	return VD_OK;
+}
+
+/* ---- The connection ---- */
+
+static bool report(const struct vdi_command *command, vd_status status, const struct vd_error *error,
+		   int *ret_exit)
+{
+	const char *message = *error->message ? error->message : vd_status_sentence(status);
+
+	*ret_exit = status == VD_INVALID_ARGUMENT ? vdi_command_usage_error(command, "%s", message) :
+						    vdi_command_failed(command, "%s", message);
+	return false;
+}
+
+/* Makes a server over the etcd, and names its socket as the server. */
+static bool open_etcd(const struct vdi_command *command, struct vdi_object_options *options,
+		      struct vdi_log_settings *log, const char *operand, struct vdi_etcd_source **ret_source,
+		      int *ret_exit)
 {
 	struct vd_error error = { 0 };
 	vd_status	status;
 
-	*ret_source = NULL;
-	if (!vdi_etcd_settings_check(command, &options->etcd, ret_exit))
-		return false;
-	if (options->etcd.urls && options->client.server) {
-		*ret_exit = vdi_command_usage_error(command, "either --server or --etcd, not both");
+	if (vdi_kube_settings_given(&options->kube)) {
+		*ret_exit = vdi_command_usage_error(command, "--etcd excludes --server and --kubeconfig");
 		return false;
 	}
-	if (options->etcd.urls && operand == NULL) {
+	if (operand == NULL) {
 		*ret_exit = vdi_command_usage_error(command, "--etcd requires a RESOURCE");
 		return false;
 	}
-	if (options->etcd.urls) {
-		status = vdi_etcd_source_open(&options->etcd, options->resources, operand, log, ret_source,
-					      &error);
-		if (status != VD_OK) {
-			(void) vdi_command_failed(
-				command, "%s", *error.message ? error.message : vd_status_sentence(status));
-			*ret_exit = vdi_etcd_settings_exit(status);
-			return false;
-		}
-		options->client.socket_path = vdi_etcd_source_path(*ret_source);
+	status = vdi_etcd_source_open(&options->etcd, options->resources, operand, log, ret_source, &error);
+	if (status != VD_OK) {
+		(void) report(command, VD_UNAVAILABLE, &error, ret_exit);
+		*ret_exit = vdi_etcd_settings_exit(status);
+		return false;
 	}
-	if (options->client.server == NULL)
-		options->client.server = VDI_DEFAULT_SERVER;
-	status = vdi_http_client_new(&options->client, ret_client, &error);
-	if (status == VD_OK)
+	options->kube.client.server = vdi_etcd_source_url(*ret_source);
+	return true;
+}
+
+/* The commands report failures themselves; messages of the client about them would repeat these. */
+static vd_status open_session(const struct vd_kube_options *options, struct vdi_log_settings *log,
+			      struct vdi_object_connection *connection, struct vd_error *reterr)
+{
+	struct vd_env_options env = VD_ENV_OPTIONS_INIT;
+
+	env.log = vdi_command_log;
+	env.log_arg = log;
+	env.log_level = vdi_command_log_level(log);
+	if (env.log_level == VD_LOG_INFO)
+		env.log_level = VD_LOG_ERROR;
+	env.threads = 1;
+	VDI_TRY(vd_env_new_threads(&env, &connection->env));
+	return vdi_kube_session_new(connection->env, options, &connection->session, reterr);
+}
+
+bool vdi_object_connect(const struct vdi_command *command, struct vdi_object_options *options,
+			struct vdi_log_settings *log, const char *operand,
+			struct vdi_object_connection *ret_connection, int *ret_exit)
+{
+	struct vdi_object_connection connection = { 0 };
+	struct vd_kube_options	    *client = &options->kube.client;
+	struct vd_error		     error = { 0 };
+	vd_status		     status;
+
+	if (!vdi_etcd_settings_check(command, &options->etcd, ret_exit))
+		return false;
+	if (options->etcd.urls) {
+		if (!open_etcd(command, options, log, operand, &connection.source, ret_exit))
+			return false;
+	} else if (client->context && client->kubeconfig == NULL) {
+		*ret_exit = vdi_command_usage_error(command, "--context requires --kubeconfig");
+		return false;
+	} else if (!vdi_kube_settings_given(&options->kube)) {
+		client->server = VDI_DEFAULT_SERVER;
+	}
+	if (!vdi_kube_settings_check(command, &options->kube, ret_exit)) {
+		vdi_object_disconnect(&connection);
+		return false;
+	}
+	status = open_session(client, log, &connection, &error);
+	if (status == VD_OK) {
+		*ret_connection = connection;
 		return true;
-	vdi_etcd_source_close(*ret_source);
-	*ret_exit = status == VD_UNAVAILABLE ? vdi_command_failed(command, "%s", error.message) :
-					       vdi_command_usage_error(command, "%s", error.message);
-	return false;
+	}
+	vdi_object_disconnect(&connection);
+	return report(command, client->kubeconfig ? VD_UNAVAILABLE : status, &error, ret_exit);
+}
+
+void vdi_object_disconnect(struct vdi_object_connection *connection)
+{
+	vdi_kube_session_free(connection->session);
+	(void) vd_env_free(connection->env);
+	vdi_etcd_source_close(connection->source);
+	memset(connection, 0, sizeof *connection);
 }

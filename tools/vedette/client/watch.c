@@ -1,8 +1,13 @@
 /* vedette watch: prints events as they arrive, until it is stopped.
  *
- *   list (versions of all names) -> WATCHING from its revision
+ *   find the resource -> list (versions of all names) -> WATCHING from its revision
  *   WATCHING --stream ends--> WATCHING after the last revision seen
  *   WATCHING --410--> list again; the difference is printed as events
+ *
+ * A request that failed is repeated, with growing delays and as the server advises, after lost connections,
+ * silence, 429, 5xx, and after 401 if the server has accepted this client before, because its credentials
+ * may be renewed. It is not repeated if the server has never answered. The first of such failures in a row
+ * is reported.
  *
  * The versions of all names are kept, so that after a loss of history the objects that were added, changed
  * and removed meanwhile can be printed. Without a list (--resource-version) the names are learned from
@@ -19,6 +24,7 @@
 #define uthash_free(memory, size) vdi_free(memory)
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <uthash.h>
@@ -32,6 +38,12 @@
 #define REVISION_SIZE 64
 #define BACKOFF_MS_MIN 100
 #define BACKOFF_MS_MAX 10000
+#define RETRY_AFTER_MS_MAX 60000
+/* A stream that lasted so long worked, even if it delivered nothing. */
+#define LASTED VD_SECONDS(5)
+#define FIND_TIMEOUT VD_SECONDS(5)
+/* Number of answers 504 in a row after which the server may have lost the last revision. */
+#define FUTURE_MAX 5
 
 /* An object that exists, as far as this program has seen. */
 struct known {
@@ -48,7 +60,8 @@ static const char *const event_names[] = { "ADDED", "MODIFIED", "DELETED", "BOOK
 struct watch {
 	const struct vdi_command      *command;
 	const struct vdi_log_settings *log;
-	struct vdi_http_client	      *client;
+	const struct vd_env	      *env;
+	struct vdi_kube_session	      *session;
 	struct vdi_object_query	       query;
 	struct vdi_table_printer       table;
 	bool			       show_bookmarks;
@@ -63,9 +76,13 @@ struct watch {
 	struct vdi_json_object	  event;
 	struct vdi_json_stream	  stream;
 	bool			  is_first_list;
-	bool			  progressed; /* the stream delivered something: restart the back-off */
-	bool			  expired;    /* the stream reported 410 */
-	struct vd_error		  failure;    /* another error from the stream */
+	bool			  is_accepted; /* the server has accepted a request */
+	bool			  was_lost;    /* a failure was reported, and nothing has arrived since */
+	int			  backoff_ms;
+	unsigned		  future_count; /* answers 504 to watches in a row */
+	bool			  progressed;	/* the stream delivered something */
+	bool			  expired;	/* the stream reported 410 */
+	struct vd_error		  failure;	/* another error from the stream */
 };
 
 /* ---- Existing objects ---- */
@@ -167,15 +184,16 @@ static vd_status list_object(void *arg, const struct vdi_listed *listed)
 	bool	      is_changed;
 
 	copy_revision(revision, listed->revision);
-	/* An unknown object that is older than the last seen revision existed before. */
-	is_changed = is_new ? compare_revisions(revision, watch->revision) > 0 :
+	/* An unknown object that is older than the last seen revision existed before. A list that failed and
+	 * is repeated contains objects that were printed. */
+	is_changed = is_new ? watch->is_first_list || compare_revisions(revision, watch->revision) > 0 :
 			      strcmp(known->revision, revision) != 0;
 	known = find_known(watch, listed, true);
 	if (known == NULL)
 		return VD_NOMEM;
 	known->round = watch->round;
 	strcpy(known->revision, revision);
-	if (watch->is_first_list ? !watch->initial : !is_changed)
+	if ((watch->is_first_list && !watch->initial) || !is_changed)
 		return VD_OK;
 	return print_event(watch, is_new ? EVENT_ADDED : EVENT_MODIFIED, listed, VD_BYTES_NONE,
 			   VD_BYTES_NONE);
@@ -216,7 +234,7 @@ static vd_status list(struct watch *watch, struct vd_error *reterr)
 		query.name = NULL;
 	}
 	watch->round++;
-	VDI_TRY(vdi_object_list(watch->client, &query, &sink, revision, reterr));
+	VDI_TRY(vdi_object_list(watch->session, &query, &sink, revision, reterr));
 	if (*revision == 0)
 		return vd_error_set(reterr, VD_UNAVAILABLE, "the server's list has no resourceVersion");
 	strcpy(watch->revision, revision);
@@ -252,7 +270,7 @@ static vd_status take_error(struct watch *watch, struct vd_bytes text, const str
 	snprintf(digits, sizeof digits, "%.*s", (int) VDI_MIN(code->length, 7),
 		 (const char *) text.data + code->offset);
 	watch->expired = atoi(digits) == 410;
-	return vdi_http_error_of(atoi(digits), object, &watch->failure);
+	return vdi_kube_session_error_of(atoi(digits), object, &watch->failure);
 }
 
 static vd_status take_event(void *arg, struct vd_bytes text)
@@ -310,8 +328,8 @@ static vd_status watch_path(const struct watch *watch, struct vdi_text *path)
 	return vdi_text_add_parameter(path, "fieldSelector", name_selector);
 }
 
-/* Makes one watch request. VD_OK: it ended normally. */
-static vd_status stream_once(struct watch *watch, bool *ret_began, struct vd_error *reterr)
+/* Makes one watch request. VD_OK: it ended normally. *ret_code: HTTP status; 0: no response. */
+static vd_status stream_once(struct watch *watch, int *ret_code, struct vd_error *reterr)
 {
 	struct vdi_text path = { 0 };
 	vd_status	status = watch_path(watch, &path);
@@ -320,11 +338,11 @@ static vd_status stream_once(struct watch *watch, bool *ret_began, struct vd_err
 	watch->progressed = false;
 	watch->failure = (struct vd_error) { 0 };
 	vdi_json_stream_reset(&watch->stream);
-	*ret_began = false;
+	*ret_code = 0;
 	if (status == VD_OK)
-		status = vdi_http_stream(watch->client, path.data,
-					 vdi_object_accept(watch->query.output_format), take_chunk, watch,
-					 ret_began, reterr);
+		status = vdi_kube_session_stream(watch->session, path.data,
+						 vdi_object_accept(watch->query.output_format), take_chunk,
+						 watch, ret_code, reterr);
 	vdi_text_fini(&path);
 	if (status != VD_OK && watch->failure.message[0])
 		*reterr = watch->failure;
@@ -337,86 +355,146 @@ static vd_status stream_once(struct watch *watch, bool *ret_began, struct vd_err
 
 /* ---- The loop ---- */
 
-static void pause_ms(int ms)
-{
-	(void) poll(NULL, 0, ms);
-}
-
 /* Returns true if a later retry may succeed. */
-static bool is_passing(vd_status status)
+static bool is_passing(const struct watch *watch, vd_status status)
 {
-	return status == VD_UNAVAILABLE || status == VD_FULL || status == VD_TOO_BIG;
+	if (!vdi_kube_session_has_answered(watch->session))
+		return false;
+	return status == VD_UNAVAILABLE || status == VD_FULL || status == VD_TOO_BIG ||
+	       status == VD_TIMEOUT || (status == VD_FORBIDDEN && watch->is_accepted);
 }
 
-static vd_status list_again(struct watch *watch, int *backoff_ms)
+/* Notes the first failure in a row. */
+static void note_loss(struct watch *watch, const struct vd_error *error)
 {
-	struct vd_error error = { 0 };
-	vd_status	status;
+	if (watch->was_lost)
+		vdi_command_note(watch->log, VD_LOG_DEBUG, "%s", error->message);
+	else if (*watch->revision)
+		fprintf(stderr, "vedette watch: %s; resuming after revision %s\n", error->message,
+			watch->revision);
+	else
+		fprintf(stderr, "vedette watch: %s; retrying\n", error->message);
+	watch->was_lost = true;
+}
 
+static void note_success(struct watch *watch)
+{
+	watch->is_accepted = true;
+	watch->was_lost = false;
+	watch->backoff_ms = BACKOFF_MS_MIN;
+}
+
+/* Waits before the next attempt. */
+static void pause_after(struct watch *watch, const struct vd_error *error)
+{
+	int advised_ms = (int) VDI_MIN((uint64_t) error->retry_after_s * 1000, (uint64_t) RETRY_AFTER_MS_MAX);
+
+	(void) poll(NULL, 0, VDI_MAX(watch->backoff_ms, advised_ms));
+	watch->backoff_ms = VDI_MIN(2 * watch->backoff_ms, BACKOFF_MS_MAX);
+}
+
+/* Lists until it succeeds or cannot. Reports the latter. */
+static vd_status list_all(struct watch *watch)
+{
+	for (;;) {
+		struct vd_error error = { 0 };
+		vd_status	status = list(watch, &error);
+
+		if (status == VD_OK)
+			note_success(watch);
+		if (status == VD_OK || status == VD_CANCELED)
+			return status;
+		if (!is_passing(watch, status)) {
+			(void) vdi_command_failed(watch->command, "%s", error.message);
+			return status;
+		}
+		note_loss(watch, &error);
+		pause_after(watch, &error);
+	}
+}
+
+static vd_status list_again(struct watch *watch)
+{
 	fprintf(stderr, "vedette watch: revision %s is no longer in the server's history; listing again\n",
 		watch->revision);
-	while (is_passing(status = list(watch, &error))) {
-		vdi_command_note(watch->log, VD_LOG_WARNING, "list: %s; retry in %d ms", error.message,
-				 *backoff_ms);
-		pause_ms(*backoff_ms);
-		*backoff_ms = VDI_MIN(2 * *backoff_ms, BACKOFF_MS_MAX);
-	}
-	if (status != VD_OK && status != VD_CANCELED)
-		(void) vdi_command_failed(watch->command, "%s", error.message);
-	return status;
+	return list_all(watch);
+}
+
+/* The server answers 504 to a watch from a revision that it has not reached. If it was restored from a
+ * backup, it will not reach it soon, so its state is compared. */
+static bool is_from_future(struct watch *watch, vd_status status, int code)
+{
+	watch->future_count = status == VD_TIMEOUT && code == 504 ? watch->future_count + 1 : 0;
+	if (watch->future_count < FUTURE_MAX)
+		return false;
+	watch->future_count = 0;
+	return true;
 }
 
 static int follow(struct watch *watch)
 {
-	int  backoff_ms = BACKOFF_MS_MIN;
-	bool was_connected = false, was_lost = false;
-
 	for (;;) {
 		struct vd_error error = { 0 };
-		bool		began;
-		vd_status	status = stream_once(watch, &began, &error);
+		vd_mono		began = vd_env_now(watch->env);
+		int		code;
+		vd_status	status = stream_once(watch, &code, &error);
 
 		if (status == VD_CANCELED)
 			return VDI_EXIT_OK;
-		was_connected |= began;
-		if (watch->progressed) {
-			backoff_ms = BACKOFF_MS_MIN;
-			was_lost = false;
-		}
-		if (watch->expired) {
-			status = list_again(watch, &backoff_ms);
+		watch->is_accepted |= code >= 200 && code < 300;
+		if (watch->progressed)
+			note_success(watch);
+		if (vd_mono_since(vd_env_now(watch->env), began).ns >= LASTED.ns)
+			watch->backoff_ms = BACKOFF_MS_MIN;
+		if (watch->expired || is_from_future(watch, status, code)) {
+			status = list_again(watch);
 			if (status != VD_OK)
 				return status == VD_CANCELED ? VDI_EXIT_OK : VDI_EXIT_FAILED;
-		} else if (status != VD_OK && (!was_connected || !is_passing(status))) {
+		} else if (status != VD_OK && !is_passing(watch, status)) {
 			return vdi_command_failed(watch->command, "%s", error.message);
-		} else if (status != VD_OK && !was_lost) {
-			fprintf(stderr, "vedette watch: %s; resuming after revision %s\n", error.message,
-				watch->revision);
-			was_lost = true;
+		} else if (status != VD_OK) {
+			note_loss(watch, &error);
 		} else {
 			vdi_command_note(watch->log, VD_LOG_DEBUG,
 					 "the stream ended; resuming after revision %s", watch->revision);
 		}
-		if (!watch->progressed) {
-			pause_ms(backoff_ms);
-			backoff_ms = VDI_MIN(2 * backoff_ms, BACKOFF_MS_MAX);
+		if (!watch->progressed || error.retry_after_s)
+			pause_after(watch, &error);
+	}
+}
+
+/* Finds the resource, as list_all. */
+static vd_status find(struct watch *watch, const struct vdi_object_options *options, const char *type)
+{
+	for (;;) {
+		struct vd_error error = { 0 };
+		vd_status status = vdi_object_options_resolve(options, watch->session, type, FIND_TIMEOUT,
+							      &watch->query, &error);
+
+		if (status == VD_OK)
+			note_success(watch);
+		if (status == VD_OK)
+			return status;
+		if (status != VD_TIMEOUT && !is_passing(watch, status)) {
+			(void) vdi_command_failed(watch->command, "%s", error.message);
+			return status;
 		}
+		note_loss(watch, &error);
+		if (status != VD_TIMEOUT)
+			pause_after(watch, &error);
 	}
 }
 
 static int start(struct watch *watch)
 {
-	struct vd_error error = { 0 };
-	vd_status	status = VD_OK;
+	vd_status status = VD_OK;
 
 	if (watch->query.revision)
 		copy_revision(watch->revision, vd_bytes_of(watch->query.revision));
 	else
-		status = list(watch, &error);
-	if (status == VD_CANCELED)
-		return VDI_EXIT_OK;
+		status = list_all(watch);
 	if (status != VD_OK)
-		return vdi_command_failed(watch->command, "%s", error.message);
+		return status == VD_CANCELED ? VDI_EXIT_OK : VDI_EXIT_FAILED;
 	return follow(watch);
 }
 
@@ -440,28 +518,28 @@ static void fini(struct watch *watch)
 	vdi_json_plan_free(watch->event_plan);
 	vdi_object_reader_free(watch->reader);
 	vdi_table_printer_fini(&watch->table);
-	vdi_http_client_free(watch->client);
 }
 
 static int run(const struct vdi_command *command, int argc, char **argv)
 {
-	struct vdi_object_options options = VDI_OBJECT_OPTIONS_INIT;
-	struct vdi_log_settings	  log = VDI_LOG_SETTINGS_INIT;
-	struct watch		  watch = { .command = command, .log = &log, .is_first_list = true };
-	struct vdi_etcd_source	 *source;
-	const char		 *operands[2];
-	size_t			  operand_count;
-	int			  status;
-	const struct vdi_option	  table[] = {
-		  VDI_OBJECT_OPTION_TABLE(&options),
-		  { 0, "resource-version", VDI_OPTION_TEXT, "N",
-		    "events after this resourceVersion (default: from now on)", &options.revision },
-		  { 0, "initial", VDI_OPTION_FLAG, NULL, "print existing objects first, as ADDED",
-		    &watch.initial },
-		  { 0, "bookmarks", VDI_OPTION_FLAG, NULL, "also print bookmarks", &watch.show_bookmarks },
-		  { 0, "count", VDI_OPTION_NUMBER, "N", "end after N events", &watch.count_max },
+	struct vdi_object_options    options;
+	struct vdi_log_settings	     log = VDI_LOG_SETTINGS_INIT;
+	struct watch		     watch = { .command = command, .log = &log, .is_first_list = true };
+	struct vdi_object_connection connection;
+	const char		    *operands[2], *type;
+	size_t			     operand_count;
+	int			     status;
+	const struct vdi_option	     table[] = {
+		     VDI_OBJECT_OPTION_TABLE(&options),
+		     { 0, "resource-version", VDI_OPTION_TEXT, "N",
+		       "events after this resourceVersion (default: from now on)", &options.revision },
+		     { 0, "initial", VDI_OPTION_FLAG, NULL, "print existing objects first, as ADDED",
+		       &watch.initial },
+		     { 0, "bookmarks", VDI_OPTION_FLAG, NULL, "also print bookmarks", &watch.show_bookmarks },
+		     { 0, "count", VDI_OPTION_NUMBER, "N", "end after N events", &watch.count_max },
 	};
 
+	vdi_object_options_init(&options);
 	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands,
 			       VDI_ARRAY_SIZE(operands), &operand_count, &log, &status))
 		return status;
@@ -473,10 +551,16 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 					       "--initial and --resource-version exclude each other");
 	if (options.revision && strlen(options.revision) >= REVISION_SIZE)
 		return vdi_command_usage_error(command, "--resource-version is too long");
-	if (!vdi_object_options_client(command, &options, &log, operands[0], &watch.client, &source, &status))
+	if (!vdi_object_options_query(command, &options, operands, operand_count, &watch.query, &type,
+				      &status) ||
+	    !vdi_object_connect(command, &options, &log, operands[0], &connection, &status))
 		return status;
-	if (vdi_object_options_resolve(command, &options, watch.client, operands, operand_count, &watch.query,
-				       &status)) {
+	(void) signal(SIGPIPE, SIG_IGN); /* of a connection; that of the output is noticed by fflush */
+	watch.env = connection.env;
+	watch.backoff_ms = BACKOFF_MS_MIN;
+	watch.session = connection.session;
+	status = VDI_EXIT_FAILED;
+	if (find(&watch, &options, type) == VD_OK) {
 		watch.table.with_event = true;
 		watch.table.wide = strcmp(options.output, "wide") == 0;
 		watch.table.no_header = options.no_headers;
@@ -485,7 +569,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 						    vdi_command_failed(command, "out of memory");
 	}
 	fini(&watch);
-	vdi_etcd_source_close(source);
+	vdi_object_disconnect(&connection);
 	return status;
 }
 
@@ -493,11 +577,14 @@ const struct vdi_command vdi_command_watch = {
 	.name = "watch",
 	.summary = "Print changes of objects as they happen.",
 	.usage = "vedette watch [options] RESOURCE [NAME]",
-	.details = "Runs until Ctrl-C or --count. If the connection is lost, it resumes after the\n"
-		   "last revision that it received. If that revision has expired, it lists again\n"
-		   "and prints the difference. Both are reported on standard error. With --etcd URL\n"
-		   "it needs no server: it reads the changes from etcd, through its own cache.\n"
-		   "Exit status: 0 after --count events, 1 failure, 2 usage error.\n",
+	.details =
+		"Runs until Ctrl-C or --count. If the connection is lost or silent, or the server\n"
+		"refuses requests for a while, it resumes after the last revision that it\n"
+		"received. If that revision has expired, it lists again and prints the\n"
+		"difference. Both are reported on standard error. The default server is\n" VDI_DEFAULT_SERVER
+		". With --etcd URL it needs no server: it reads the changes\n"
+		"from etcd, through its own cache.\n"
+		"Exit status: 0 after --count events, 1 failure, 2 usage error.\n",
 	.examples = "  vedette watch pods -n shop\n"
 		    "  vedette watch pods -A -l app=web -o name\n"
 		    "  vedette watch configmap web-config -n shop --initial -o json\n"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "command_line.h"
-#include "http_client.h"
+#include "kube_session.h"
 #include "json_text.h"
 
 /* Prints a line; a JSON string is a YAML string. */

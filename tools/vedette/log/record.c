@@ -83,9 +83,10 @@ static vd_status open_log(struct record *record, struct vd_error *error)
 		.path = record->output,
 		.resume = record->resume,
 		.strict = record->strict,
-		.source = record->etcd.urls	   ? record->etcd.endpoints[0] :
-			  record->kube.http.server ? record->kube.http.server :
-						     vdi_import_settings_source(&record->import),
+		.source = record->etcd.urls ? record->etcd.endpoints[0] :
+			  record->kube.session ?
+					      vd_kube_server(vdi_kube_session_client(record->kube.session)) :
+					      vdi_import_settings_source(&record->import),
 		.redact = record->redact.items,
 		.redact_count = record->redact.count
 	};
@@ -142,7 +143,8 @@ static int run_record(struct record *record, const sigset_t *signals)
 						    &record->store, &error);
 	if (error.code != VD_OK) {
 		(void) fail(record, &error);
-		return vdi_etcd_settings_exit(error.code);
+		return record->etcd.urls ? vdi_etcd_settings_exit(error.code) :
+					   vdi_kube_settings_exit(&record->kube, error.code);
 	}
 	error.code = open_log(record, &error);
 	result = error.code == VD_OK ? record_all(record, signals) : fail(record, &error);
@@ -203,6 +205,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	const struct vdi_option table[] = {
 		VDI_ETCD_OPTION_TABLE(&record.etcd),
 		VDI_KUBE_OPTION_TABLE(&record.kube),
+		VDI_KUBE_KINDS_OPTION_TABLE(&record.kube),
 		VDI_IMPORT_OPTION_TABLE(&record.import),
 		{ 'o', "output", VDI_OPTION_TEXT, "FILE",
 		  "event log to write; compressed if the name ends in .zst", &record.output },
@@ -245,16 +248,14 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return result == VDI_EXIT_OK ? import(&record) : result;
 	}
 	vdi_etcd_settings_key_prefix(&record.etcd, record.key_prefix);
-	if (!vdi_kube_settings_check(command, &record.kube, &result)) {
-		vdi_kube_settings_fini(&record.kube);
+	if (!vdi_kube_settings_check(command, &record.kube, &result))
 		return result;
-	}
 	if (vdi_command_process_init(&log, NULL, &signals, &record.env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
 	record.etcd.compaction_interval = (vd_dur) { 0 }; /* recording must not compact */
 	result = run_record(&record, &signals);
-	(void) vd_env_free(record.env);
 	vdi_kube_settings_fini(&record.kube);
+	(void) vd_env_free(record.env);
 	return result;
 }
 

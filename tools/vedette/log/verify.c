@@ -203,15 +203,8 @@ static void make_config_map(void *arg, const char *key, unsigned writer, uint64_
 static vd_status send_namespace(struct verify *verify, const char *method, const char *path, const char *body,
 				struct vd_error *reterr)
 {
-	struct vdi_http_client *client;
-	struct vdi_http_answer	answer = { 0 };
-	vd_status		status;
-
-	VDI_TRY(vdi_http_client_new(&verify->kube.http, &client, reterr));
-	status = vdi_http_send_ok(client, method, path, body, &answer, reterr);
-	vdi_http_answer_fini(&answer);
-	vdi_http_client_free(client);
-	return status;
+	return vdi_kube_session_request(verify->kube.session, method, path, "application/json", body, NULL,
+					reterr);
 }
 
 static vd_status make_namespace(struct verify *verify, struct vd_error *reterr)
@@ -279,8 +272,8 @@ static vd_status start_run(struct verify *verify, struct vd_bytes prefix, size_t
 
 static vd_status start_runs(struct verify *verify)
 {
-	const struct vdi_kube_kinds *kinds = &verify->kube.loaded;
-	vd_status		     status = VD_OK;
+	const struct vdi_endpoint_kinds *kinds = &verify->kube.loaded;
+	vd_status			 status = VD_OK;
 
 	verify->runs = vdi_calloc(kinds->count + 1, sizeof *verify->runs);
 	if (verify->runs == NULL)
@@ -331,7 +324,7 @@ static int verify_store(struct verify *verify, const sigset_t *signals)
 /* Creates the writers' namespace; fails if configmaps are not verified. */
 static vd_status drive_kube(struct verify *verify, struct vd_error *reterr)
 {
-	const struct vdi_kube_kinds *kinds = &verify->kube.loaded;
+	const struct vdi_endpoint_kinds *kinds = &verify->kube.loaded;
 
 	for (size_t i = 0; i < kinds->count; i++)
 		if (strcmp(kinds->items[i].prefix, CONFIG_MAPS) == 0)
@@ -353,7 +346,8 @@ static int run_verify(struct verify *verify, const sigset_t *signals)
 	if (error.code != VD_OK) {
 		(void) vdi_command_failed(verify->command, "%s",
 					  error.message[0] ? error.message : vd_status_sentence(error.code));
-		return vdi_etcd_settings_exit(error.code);
+		return verify->etcd.urls ? vdi_etcd_settings_exit(error.code) :
+					   vdi_kube_settings_exit(&verify->kube, error.code);
 	}
 	if (verify->drive && verify->etcd.urls == NULL && (error.code = drive_kube(verify, &error)) != VD_OK)
 		result = vdi_command_failed(verify->command, "cannot drive: %s", error.message);
@@ -377,6 +371,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	const struct vdi_option table[] = {
 		VDI_ETCD_OPTION_TABLE(&verify.etcd),
 		VDI_KUBE_OPTION_TABLE(&verify.kube),
+		VDI_KUBE_KINDS_OPTION_TABLE(&verify.kube),
 		{ 0, "drive", VDI_OPTION_FLAG, NULL,
 		  "also write keys below PREFIX/vedette-verify-..., or configmaps in a namespace of that "
 		  "name; removed at the end",
@@ -409,10 +404,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	vdi_etcd_settings_key_prefix(&verify.etcd, verify.key_prefix);
 	if (strlen(verify.key_prefix) > 100)
 		return vdi_command_usage_error(command, "--etcd-prefix must not exceed 100 bytes");
-	if (!vdi_kube_settings_check(command, &verify.kube, &result)) {
-		vdi_kube_settings_fini(&verify.kube);
+	if (!vdi_kube_settings_check(command, &verify.kube, &result))
 		return result;
-	}
 	if (vdi_command_process_init(&log, NULL, &signals, &verify.env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
 	(void) snprintf(verify.write_prefix, sizeof verify.write_prefix, "%svedette-verify-%016llx/",
@@ -420,8 +413,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 			(unsigned long long) vd_env_random(verify.env));
 	verify.etcd.compaction_interval = (vd_dur) { 0 }; /* verification must not compact */
 	result = run_verify(&verify, &signals);
-	(void) vd_env_free(verify.env);
 	vdi_kube_settings_fini(&verify.kube);
+	(void) vd_env_free(verify.env);
 	vdi_lock_fini(&verify.lock);
 	return result;
 }

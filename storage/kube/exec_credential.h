@@ -1,0 +1,63 @@
+/* Credentials from a program: the exec plugins of a kubeconfig (ExecCredential of
+ * client.authentication.k8s.io, v1 and v1beta1).
+ *
+ * The program is run if there is no credential yet, if the credential has expired, and after a server
+ * rejected it. It has no terminal, 60 s of time and 1 MiB of output; its stderr is that of this process. One
+ * thread at a time; blocks while it runs.
+ */
+#ifndef VDI_EXEC_CREDENTIAL_H
+#define VDI_EXEC_CREDENTIAL_H
+
+#include "base.h"
+
+#define VDI_EXEC_WORDS_MAX 256
+
+/* The program and its arguments. Texts are owned. */
+struct vdi_exec_plan {
+	char   *api_version, *command;		     /* command NULL: no program */
+	char   *hint;				     /* how to install it, or NULL */
+	char   *arguments[VDI_EXEC_WORDS_MAX + 2];   /* command first; NULL after the last */
+	char   *environment[VDI_EXEC_WORDS_MAX + 1]; /* "NAME=value", added to our environment */
+	bool	gives_cluster;
+	int64_t timeout_ms; /* 0: 60 s */
+};
+/* Accepts a zeroed struct. */
+void vdi_exec_plan_fini(struct vdi_exec_plan *plan);
+
+struct vdi_exec_credential;
+
+/* The server's data for a program with provideClusterInfo; ca is PEM, may be empty. */
+struct vdi_exec_cluster {
+	const char     *server;
+	struct vd_bytes ca;
+	bool		insecure;
+};
+
+/* The credential: token NULL, certificate and key empty if missing. PEM. */
+struct vdi_exec_answer {
+	const char     *token;
+	struct vd_bytes certificate, key;
+	unsigned	number;	 /* incremented at each run of the program */
+	vd_wall		expires; /* 0: never */
+};
+
+/* plan is borrowed for the credential's lifetime, cluster for the call. VD_NOMEM. */
+VDI_MUST_USE vd_status	    vdi_exec_credential_new(const struct vdi_exec_plan	  *plan,
+						    const struct vdi_exec_cluster *cluster,
+						    struct vdi_exec_credential	 **ret_credential);
+struct vdi_exec_credential *vdi_exec_credential_free(struct vdi_exec_credential *credential);
+/* Returns the credential, borrowed until the next call. VD_FORBIDDEN: the program is missing, failed, or
+ * returned no credential; VD_TIMEOUT; VD_NOMEM. The message names the program. */
+VDI_MUST_USE vd_status vdi_exec_credential_get(struct vdi_exec_credential *credential,
+					       struct vdi_exec_answer *ret_answer, struct vd_error *reterr);
+/* Drops the credential: the next get runs the program. */
+void vdi_exec_credential_forget(struct vdi_exec_credential *credential);
+/* Any thread: ends a running program within 0.2 s, and any later one; get answers VD_CLOSED. */
+void vdi_exec_credential_stop(struct vdi_exec_credential *credential);
+/* Notes that the server rejected the credential with this number (401). true: retry with the next one; false:
+ * too many credentials in a row were rejected. */
+bool vdi_exec_credential_refused(struct vdi_exec_credential *credential, unsigned number);
+/* Notes that the server accepted the credential. */
+void vdi_exec_credential_taken(struct vdi_exec_credential *credential);
+
+#endif

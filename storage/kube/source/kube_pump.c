@@ -1,0 +1,597 @@
+/* The pump: one attempt after the other, each of which ends in FOLLOW, until it fails.
+ *
+ *   OFF -> WAIT -> IDENTIFY -> FILL (-> FILL_PAGES) -> FOLLOW     first attempt, and after 410
+ *          WAIT -> IDENTIFY -> CHECK --------------->  FOLLOW     later: same server as before?
+ *
+ * A server that is restarted ends its watches as if their time had passed, so the server is verified after
+ * each end.
+ *
+ * A failure (cut, 429, 5xx, silence, 401) goes back to WAIT with a growing delay; readers notice nothing.
+ * Lost history (410) and a restored server also end the watches with VD_EXPIRED. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "kube_source.h"
+
+/* Validity of a check while watches are refused: less than a restore of a server takes. */
+#define CHECK_VALID VD_SECONDS(1)
+#define TIMEOUT_MIN_S 300
+#define STABLE_AFTER VD_SECONDS(5)
+#define REMOVED_FIRST_RETRY VD_SECONDS(1)
+
+static vd_mono now_of(const struct vdi_kube_source *source)
+{
+	return vdi_kube_now(source->member.kube);
+}
+
+vd_rev vdi_kube_pump_position(const struct vdi_kube_source *source)
+{
+	const struct vdi_kube_pump *pump = &source->pump;
+
+	return VDI_MAX(pump->covered, pump->mirror.applied - 1);
+}
+
+/* ---- Events ---- */
+
+static void show(struct vdi_kube_source *source)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+
+	pump->hold_at = VD_NEVER;
+	vdi_lock_acquire(&source->lock);
+	if (source->ring.visible < source->ring.end) {
+		vdi_kube_ring_show(&source->ring);
+		vdi_kube_watches_wake_locked(source);
+	}
+	vdi_lock_release(&source->lock);
+}
+
+static bool holds(const struct vdi_kube_source *source)
+{
+	return source->ring.visible < source->ring.end; /* changed by this actor only */
+}
+
+/* Shows the open revision a little later. */
+static void hold(struct vdi_kube_source *source)
+{
+	source->pump.hold_at = vd_mono_add(now_of(source), VDI_KUBE_HOLD);
+	vdi_kube_member_wake(&source->member);
+}
+
+/* A companion of a revision that readers may have passed, or an event that a bookmark left out. */
+static void take_late(struct vdi_kube_source *source, struct vdi_kube_change *change)
+{
+	source->late++;
+	vdi_log_limited(source->env, &source->log_limit, VD_LOG_WARNING, "kube",
+			"%s: an event of revision %" PRId64 " arrived late: all watches list again",
+			source->name, (int64_t) change->kv->mod_rev);
+	vdi_lock_acquire(&source->lock);
+	vdi_kube_ring_reset(&source->ring, VDI_MAX(source->pump.mirror.applied, source->pump.covered));
+	vdi_kube_watches_expire_locked(source, INT64_MAX, VD_EXPIRED,
+				       "an event arrived after its revision was delivered");
+	vdi_lock_release(&source->lock);
+	vdi_kube_change_fini(change);
+}
+
+static void put_in_ring(struct vdi_kube_source *source, struct vdi_kube_change *change)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+	vd_rev		      revision = change->kv->mod_rev;
+	bool		      is_delete = change->is_delete;
+
+	if (revision <= VDI_MAX(vdi_kube_ring_shown(&source->ring), pump->covered)) {
+		take_late(source, change);
+		return;
+	}
+	vdi_lock_acquire(&source->lock);
+	if (holds(source) && vdi_kube_ring_at(&source->ring, source->ring.end - 1)->kv->mod_rev < revision)
+		vdi_kube_ring_show(&source->ring);
+	vdi_kube_ring_push(&source->ring, change);
+	if (!is_delete)
+		vdi_kube_ring_show(&source->ring);
+	source->known = VDI_MAX(source->known, revision);
+	source->health.revision = VDI_MAX(source->health.revision, revision);
+	source->health.events++;
+	source->health.heard = source->heard;
+	vdi_kube_watches_wake_locked(source);
+	if (!LIST_EMPTY(&source->streams))
+		vdi_kube_member_wake(&source->member); /* one may wait for the end of a revision */
+	vdi_lock_release(&source->lock);
+	if (is_delete)
+		hold(source);
+	else
+		pump->hold_at = VD_NEVER;
+}
+
+static vd_status reserve(struct vdi_kube_source *source)
+{
+	vd_status status;
+
+	vdi_lock_acquire(&source->lock);
+	status = vdi_kube_ring_reserve(&source->ring);
+	vdi_lock_release(&source->lock);
+	return status;
+}
+
+static vd_status take_bookmark(struct vdi_kube_source *source, const struct vdi_kube_object *object,
+			       struct vd_error *reterr)
+{
+	if (object->revision == 0)
+		return vd_error_set(reterr, VD_BAD_REQUEST, "a bookmark has no resourceVersion");
+	vdi_kube_pump_cover(source, object->revision);
+	return VD_OK;
+}
+
+vd_status vdi_kube_pump_apply(struct vdi_kube_source *source, const struct vdi_kube_event *event,
+			      struct vd_error *reterr)
+{
+	struct vdi_kube_pump  *pump = &source->pump;
+	struct vdi_kube_object object;
+	struct vdi_kube_change change;
+	struct vd_kv	      *kv;
+	vd_status	       status;
+
+	VDI_TRY(vdi_kube_object_read(&source->objects, event->object, NULL, NULL, &object, reterr));
+	if (event->type == VDI_KUBE_BOOKMARK)
+		return take_bookmark(source, &object, reterr);
+	VDI_TRY(vdi_kube_source_check(source, &object, reterr));
+	VDI_TRY(vdi_kube_object_kv(&object, source->prefix, event->type == VDI_KUBE_DELETED, &kv, reterr));
+	status = reserve(source);
+	if (status != VD_OK) {
+		vd_kv_unref(kv);
+		return vd_error_set(reterr, status, "out of memory for an event");
+	}
+	status = vdi_kube_mirror_apply(&pump->mirror, kv, event->type == VDI_KUBE_DELETED, &change);
+	if (status == VD_EXISTS) {
+		source->repeated++;
+		if (holds(source) && object.revision == pump->mirror.applied)
+			hold(source);
+		return VD_OK;
+	}
+	if (status != VD_OK)
+		return vd_error_set(reterr, status, "out of memory for an event");
+	put_in_ring(source, &change);
+	return VD_OK;
+}
+
+void vdi_kube_pump_cover(struct vdi_kube_source *source, vd_rev revision)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+
+	if (revision <= pump->covered || revision < pump->mirror.applied)
+		return;
+	pump->covered = revision;
+	pump->hold_at = VD_NEVER;
+	vdi_lock_acquire(&source->lock);
+	vdi_kube_ring_show(&source->ring);
+	source->covered = revision;
+	source->known = VDI_MAX(source->known, revision);
+	source->health.revision = VDI_MAX(source->health.revision, revision);
+	source->health.heard = source->heard;
+	vdi_kube_watches_wake_locked(source);
+	if (!LIST_EMPTY(&source->streams))
+		vdi_kube_member_wake(&source->member);
+	vdi_lock_release(&source->lock);
+}
+
+/* ---- Steps ---- */
+
+static void wait_until(struct vdi_kube_source *source, vd_mono at)
+{
+	source->pump.step = VDI_KUBE_WAIT;
+	source->pump.backoff.retry_at = at;
+	vdi_kube_member_wake(&source->member);
+}
+
+static void follow(struct vdi_kube_source *source)
+{
+	source->pump.step = VDI_KUBE_FOLLOW;
+	vdi_kube_member_wake(&source->member);
+}
+
+void vdi_kube_pump_open(struct vdi_kube_source *source, const char *query)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+	unsigned	      timeout_s;
+	struct vd_error	      error = { 0 };
+	vd_status	      status = VD_NOMEM;
+	char		     *url;
+
+	timeout_s = TIMEOUT_MIN_S + (unsigned) vd_env_random_below(source->env, TIMEOUT_MIN_S);
+	url = vdi_kube_source_url(source, source->path,
+				  "watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&%s", timeout_s,
+				  query);
+	if (url)
+		status = vdi_kube_feed_start(&pump->feed, url, &error);
+	vdi_free(url);
+	if (status == VD_AGAIN)
+		return; /* run is called when the identity is there */
+	if (status != VD_OK) {
+		vdi_kube_pump_failed(source, 0, status, &error);
+		return;
+	}
+	pump->opened = now_of(source);
+	vdi_lock_acquire(&source->lock);
+	source->health.watches++;
+	vdi_lock_release(&source->lock);
+}
+
+static void open_follow(struct vdi_kube_source *source)
+{
+	char query[64];
+
+	snprintf(query, sizeof query, "resourceVersion=%" PRId64, (int64_t) vdi_kube_pump_position(source));
+	vdi_kube_pump_open(source, query);
+}
+
+static void on_check(struct vdi_kube_ask *ask, vd_status status, vd_rev revision,
+		     const struct vd_error *error)
+{
+	struct vdi_kube_source *source = VDI_CONTAINER_OF(ask, struct vdi_kube_source, pump.check);
+	struct vdi_kube_pump   *pump = &source->pump;
+
+	if (status != VD_OK)
+		vdi_kube_pump_failed(source, source->ask.code, status, error);
+	else if (revision < VDI_MAX(pump->mirror.applied, pump->covered))
+		vdi_kube_pump_restored(source, "its revision went back");
+	else {
+		pump->checked_at = now_of(source);
+		follow(source);
+	}
+}
+
+/* The uid in {"metadata":{"uid":"..."}}; false: none. */
+static bool read_uid(struct vdi_kube_source *source, struct vd_bytes json, char *uid, size_t size)
+{
+	const struct vdi_json_value *value;
+	struct vd_bytes		     text;
+
+	if (vdi_json_scan(json, NULL, &source->objects.scan, NULL) != VD_OK)
+		return false;
+	value = vdi_json_member(&source->objects.scan, VDI_JSON_UID);
+	text = vdi_json_value_bytes(json, value);
+	if (value->type != VDI_JSON_STRING || text.size == 0 || text.size >= size)
+		return false;
+	memcpy(uid, text.data, text.size);
+	uid[text.size] = 0;
+	return true;
+}
+
+static void set_uid(struct vdi_kube_source *source, const char *uid)
+{
+	uint64_t id = 14695981039346656037u;
+
+	memcpy(source->pump.uid, uid, sizeof source->pump.uid);
+	for (size_t i = 0; uid[i]; i++)
+		id = (id ^ (unsigned char) uid[i]) * 1099511628211u;
+	vdi_lock_acquire(&source->lock);
+	source->id = id ? id : 1;
+	vdi_lock_release(&source->lock);
+}
+
+static void identified(struct vdi_kube_source *source)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+
+	if (!pump->is_filled) {
+		vdi_kube_fill_begin(source);
+		return;
+	}
+	pump->step = VDI_KUBE_CHECK;
+	pump->check.answer = on_check;
+	vdi_kube_ask(source, &pump->check);
+}
+
+static void on_identity(struct vdi_kube_fetch *fetch, vd_status status, const struct vd_error *error)
+{
+	struct vdi_kube_source *source = fetch->source;
+	struct vdi_kube_pump   *pump = &source->pump;
+	char			uid[sizeof pump->uid] = "";
+	bool			is_other = false;
+
+	if (status == VD_OK && read_uid(source, vdi_buffer_bytes(&fetch->body), uid, sizeof uid)) {
+		is_other = *pump->uid && strcmp(uid, pump->uid) != 0;
+		set_uid(source, uid);
+	} else if (status != VD_OK && fetch->code != 403 && fetch->code != 404) {
+		vdi_kube_pump_failed(source, fetch->code, status, error);
+		return;
+	}
+	pump->is_anonymous = fetch->code == 403;
+	vdi_kube_fetch_end(fetch);
+	if (pump->step == VDI_KUBE_FILL_PAGES)
+		vdi_kube_fill_identified(source, is_other);
+	else if (is_other && pump->is_filled)
+		vdi_kube_pump_restored(source, "the uid of its namespace kube-system changed");
+	else
+		identified(source);
+}
+
+void vdi_kube_pump_identify(struct vdi_kube_source *source)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+
+	if (pump->is_anonymous && pump->step == VDI_KUBE_FILL_PAGES) {
+		vdi_kube_fill_identified(source, false);
+		return;
+	}
+	if (pump->is_anonymous) {
+		identified(source);
+		return;
+	}
+	if (pump->step != VDI_KUBE_FILL_PAGES)
+		pump->step = VDI_KUBE_IDENTIFY;
+	pump->identity.repeat = true;
+	pump->identity.source = source;
+	pump->identity.method = "GET";
+	pump->identity.done = on_identity;
+	if (vdi_kube_fetch_begin(&pump->identity, vdi_strdup("/api/v1/namespaces/kube-system"), NULL, 0) !=
+	    VD_OK)
+		vdi_kube_pump_failed(source, 0, VD_NOMEM, NULL);
+}
+
+/* True: a watch that is refused again and again does not cause a check each time. */
+static bool is_checked(const struct vdi_kube_source *source)
+{
+	vd_mono checked_at = source->pump.checked_at;
+
+	return checked_at.ns != 0 && vd_mono_since(now_of(source), checked_at).ns < CHECK_VALID.ns;
+}
+
+static void attempt(struct vdi_kube_source *source)
+{
+	if (source->pump.is_filled && is_checked(source))
+		follow(source);
+	else
+		vdi_kube_pump_identify(source);
+}
+
+/* ---- Ends ---- */
+
+static void forget(struct vdi_kube_source *source, const char *why)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+
+	pump->is_filled = false;
+	pump->hold_at = VD_NEVER;
+	vdi_kube_progress_stop(source);
+	vdi_lock_acquire(&source->lock);
+	source->is_filled = false;
+	vdi_kube_watches_expire_locked(source, INT64_MAX, VD_EXPIRED, why);
+	vdi_lock_release(&source->lock);
+}
+
+void vdi_kube_pump_restored(struct vdi_kube_source *source, const char *why)
+{
+	char text[160];
+
+	vdi_log(source->env, VD_LOG_WARNING, "kube",
+		"%s: the server was restored or replaced (%s): list again", source->name, why);
+	snprintf(text, sizeof text, "the server was restored or replaced: %s", why);
+	vdi_lock_acquire(&source->lock);
+	source->known = 0;
+	vdi_lock_release(&source->lock);
+	vdi_kube_pump_end(source); /* a list may have found it while the pump was busy */
+	forget(source, text);
+	wait_until(source, (vd_mono) { 0 });
+}
+
+/* All objects of a resource that the server no longer has are gone. */
+static void take_removal(struct vdi_kube_source *source)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+	vd_rev		      revision = VDI_MAX(pump->covered, pump->mirror.applied);
+
+	vdi_kube_mirror_fini(&pump->mirror);
+	vdi_kube_mirror_init(&pump->mirror);
+	pump->mirror.applied = revision;
+	forget(source, "the server no longer has the resource");
+	vdi_lock_acquire(&source->lock);
+	vdi_kube_ring_reset(&source->ring, revision);
+	vdi_lock_release(&source->lock);
+	pump->is_removed = true;
+}
+
+static void not_there(struct vdi_kube_source *source, const struct vd_error *error)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+	struct vd_error	      ended = { 0 };
+
+	pump->removed_answers++;
+	if (pump->removed_answers == VDI_KUBE_REMOVED_ANSWERS && pump->is_filled)
+		take_removal(source);
+	vdi_kube_source_state(source, VD_KUBE_REMOVED, error);
+	if (!pump->is_filled && !pump->is_removed) {
+		(void) vd_error_set(&ended, VD_UNAVAILABLE, "the server has no resource %s", source->name);
+		vdi_kube_streams_end(source, &ended);
+	}
+	if (pump->backoff.attempts < UINT32_MAX)
+		pump->backoff.attempts++;
+	wait_until(source, vd_mono_add(now_of(source), pump->removed_answers == 1 ? REMOVED_FIRST_RETRY :
+										    VDI_KUBE_REMOVED_RETRY));
+}
+
+/* Readers that wait for the initial state get errors that do not pass without a change. */
+static void tell_streams(struct vdi_kube_source *source, int code, const struct vd_error *error)
+{
+	if (!source->pump.is_filled && code >= 400 && code < 500 && code != 429 && code != 410 && code != 408)
+		vdi_kube_streams_end(source, error);
+}
+
+void vdi_kube_pump_failed(struct vdi_kube_source *source, int code, vd_status status,
+			  const struct vd_error *error)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+	struct vd_error	      copy = { 0 };
+
+	if (error)
+		copy = *error;
+	if (copy.message[0] == 0)
+		(void) vd_error_set(&copy, status, "%s", vd_status_sentence(status));
+	copy.code = status;
+	vdi_kube_pages_end(&pump->pages);
+	vdi_kube_mirror_fini(&pump->filling);
+	if (code == 0)
+		pump->checked_at = (vd_mono) { 0 }; /* the next server may be another one */
+	if (code == 404) {
+		not_there(source, &copy);
+		return;
+	}
+	if (status == VD_EXPIRED && pump->is_filled) {
+		forget(source, copy.message);
+		if (vd_mono_since(now_of(source), pump->filled_at).ns > VD_SECONDS(1).ns) {
+			wait_until(source, (vd_mono) { 0 });
+			return;
+		}
+	}
+	vdi_log_limited(source->env, &source->log_limit, VD_LOG_WARNING, "kube", "%s: %s; trying again",
+			source->name, copy.message);
+	vdi_kube_backoff_fail(source->member.kube, &pump->backoff, copy.retry_after_s);
+	vdi_kube_source_state(source, VD_KUBE_RETRYING, &copy);
+	tell_streams(source, code, &copy);
+	wait_until(source, pump->backoff.retry_at);
+}
+
+static void on_ended(struct vdi_kube_feed *feed, vd_status status, const struct vd_error *error)
+{
+	struct vdi_kube_source *source = feed->source;
+	struct vdi_kube_pump   *pump = &source->pump;
+	bool			is_stable = pump->step == VDI_KUBE_FOLLOW &&
+			 vd_mono_since(now_of(source), pump->opened).ns > STABLE_AFTER.ns;
+
+	if (holds(source))
+		pump->hold_at = VD_NEVER; /* companions may have been cut off; the next watch repeats all */
+	if (pump->step == VDI_KUBE_FILL) {
+		if (vdi_kube_fill_refused(source, status))
+			return;
+		if (status == VD_OK) {
+			status = VD_UNAVAILABLE;
+			error = NULL;
+		}
+	}
+	if (is_stable)
+		vdi_kube_backoff_reset(&pump->backoff);
+	if (status == VD_OK && (is_stable || feed->has_progressed))
+		wait_until(source, is_stable ? (vd_mono) { 0 } : vd_mono_add(now_of(source), VD_SECONDS(1)));
+	else
+		vdi_kube_pump_failed(source, feed->code, status, error);
+}
+
+static void on_opened(struct vdi_kube_feed *feed)
+{
+	struct vdi_kube_source *source = feed->source;
+
+	source->pump.checked_at = (vd_mono) { 0 };
+	if (source->pump.step == VDI_KUBE_FOLLOW)
+		vdi_kube_source_state(source, VD_KUBE_WATCHING, NULL);
+}
+
+static vd_status on_event(struct vdi_kube_feed *feed, const struct vdi_kube_event *event,
+			  struct vd_error *reterr)
+{
+	struct vdi_kube_source *source = feed->source;
+	struct vdi_kube_pump   *pump = &source->pump;
+
+	if (pump->step == VDI_KUBE_FILL)
+		return vdi_kube_fill_event(source, event, reterr);
+	VDI_TRY(vdi_kube_pump_apply(source, event, reterr));
+	vdi_kube_backoff_reset(&pump->backoff);
+	vdi_kube_source_state(source, VD_KUBE_WATCHING, NULL);
+	pump->removed_answers = 0;
+	return VD_OK;
+}
+
+void vdi_kube_pump_filled(struct vdi_kube_source *source, vd_rev revision)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+
+	vdi_kube_mirror_fini(&pump->mirror);
+	pump->mirror = pump->filling;
+	memset(&pump->filling, 0, sizeof pump->filling);
+	pump->mirror.applied = pump->covered = revision;
+	pump->is_filled = true;
+	pump->is_removed = false;
+	pump->removed_answers = 0;
+	pump->filled_at = now_of(source);
+	pump->hold_at = VD_NEVER;
+	vdi_kube_backoff_reset(&pump->backoff);
+	vdi_lock_acquire(&source->lock);
+	vdi_kube_ring_reset(&source->ring, revision);
+	source->is_filled = true;
+	source->filled = source->fills;
+	source->covered = revision;
+	source->known = VDI_MAX(source->known, revision);
+	source->health.revision = revision;
+	source->health.lists++;
+	vdi_kube_watches_expire_locked(source, revision, VD_EXPIRED,
+				       "the events since its start are not available; list again");
+	vdi_lock_release(&source->lock);
+	vdi_kube_source_state(source, VD_KUBE_WATCHING, NULL);
+	vdi_kube_streams_run(source);
+}
+
+/* ---- Run ---- */
+
+static void run_step(struct vdi_kube_source *source, vd_mono now)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+
+	switch (pump->step) {
+	case VDI_KUBE_OFF:
+		pump->feed.source = source;
+		pump->feed.event = on_event;
+		pump->feed.ended = on_ended;
+		pump->feed.opened = on_opened;
+		pump->hold_at = VD_NEVER;
+		attempt(source);
+		break;
+	case VDI_KUBE_WAIT:
+		if (pump->backoff.retry_at.ns <= now.ns)
+			attempt(source);
+		break;
+	case VDI_KUBE_FILL:
+	case VDI_KUBE_FILL_PAGES: vdi_kube_fill_run(source); break;
+	case VDI_KUBE_FOLLOW:
+		if (pump->feed.exchange == NULL)
+			open_follow(source);
+		break;
+	case VDI_KUBE_IDENTIFY:
+	case VDI_KUBE_CHECK: break;
+	}
+}
+
+vd_mono vdi_kube_pump_run(struct vdi_kube_source *source, vd_mono now)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+	bool		      is_wanted;
+	vd_mono		      due = VD_NEVER;
+
+	vdi_lock_acquire(&source->lock);
+	is_wanted = source->is_wanted;
+	vdi_lock_release(&source->lock);
+	if (pump->step == VDI_KUBE_OFF && !is_wanted)
+		return VD_NEVER;
+	run_step(source, now);
+	if (pump->step == VDI_KUBE_WAIT)
+		due = pump->backoff.retry_at;
+	if (holds(source) && pump->hold_at.ns <= now.ns) {
+		/* A companion has arrived in part; if the rest does not arrive, silence ends the watch. */
+		if (vdi_json_stream_is_open(&pump->feed.frames))
+			pump->hold_at = vd_mono_add(now, VDI_KUBE_HOLD);
+		else
+			show(source);
+	}
+	if (holds(source))
+		due.ns = VDI_MIN(due.ns, pump->hold_at.ns);
+	return due;
+}
+
+void vdi_kube_pump_end(struct vdi_kube_source *source)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+
+	vdi_kube_feed_end(&pump->feed);
+	vdi_kube_fetch_end(&pump->identity);
+	vdi_kube_pages_end(&pump->pages);
+	vdi_kube_ask_end(source, &pump->check);
+	vdi_kube_mirror_fini(&pump->filling);
+}

@@ -1,0 +1,120 @@
+/* A circular array whose capacity is a power of two and doubles when it is full. */
+#include "kube_ring.h"
+
+#define CAPACITY_MIN 64
+
+static size_t bytes_of(const struct vdi_kube_change *change)
+{
+	/* The previous record is in the mirror or in an older event, but this may be its last reference. */
+	size_t bytes = sizeof *change + sizeof(struct vd_kv) + change->kv->key_size + change->kv->value_size;
+
+	if (change->previous)
+		bytes += sizeof(struct vd_kv) + change->previous->key_size + change->previous->value_size;
+	return bytes;
+}
+
+void vdi_kube_ring_init(struct vdi_kube_ring *ring, size_t bytes_max)
+{
+	memset(ring, 0, sizeof *ring);
+	ring->bytes_max = bytes_max;
+}
+
+static void drop_first(struct vdi_kube_ring *ring)
+{
+	struct vdi_kube_change *change = vdi_kube_ring_at(ring, ring->first++);
+
+	ring->bytes -= bytes_of(change);
+	vdi_kube_change_fini(change);
+}
+
+void vdi_kube_ring_fini(struct vdi_kube_ring *ring)
+{
+	while (ring->first < ring->end)
+		drop_first(ring);
+	vdi_free(ring->changes);
+	memset(ring, 0, sizeof *ring);
+}
+
+void vdi_kube_ring_reset(struct vdi_kube_ring *ring, vd_rev after)
+{
+	while (ring->first < ring->end)
+		drop_first(ring);
+	ring->visible = ring->end;
+	ring->after = after;
+}
+
+vd_status vdi_kube_ring_reserve(struct vdi_kube_ring *ring)
+{
+	size_t			capacity = ring->capacity ? ring->capacity * 2 : CAPACITY_MIN;
+	struct vdi_kube_change *changes;
+
+	if (ring->end - ring->first < ring->capacity)
+		return VD_OK;
+	changes = vdi_calloc(capacity, sizeof *changes);
+	if (changes == NULL)
+		return VD_NOMEM;
+	for (uint64_t i = ring->first; i < ring->end; i++)
+		changes[i & (capacity - 1)] = *vdi_kube_ring_at(ring, i);
+	vdi_free(ring->changes);
+	ring->changes = changes;
+	ring->capacity = capacity;
+	return VD_OK;
+}
+
+static vd_rev revision_at(const struct vdi_kube_ring *ring, uint64_t number)
+{
+	return vdi_kube_ring_at(ring, number)->kv->mod_rev;
+}
+
+/* Drops the oldest visible revision; false: it is the newest one. */
+static bool drop_revision(struct vdi_kube_ring *ring)
+{
+	vd_rev revision;
+
+	if (ring->first == ring->visible)
+		return false;
+	revision = revision_at(ring, ring->first);
+	if (revision == revision_at(ring, ring->end - 1))
+		return false;
+	while (revision_at(ring, ring->first) == revision)
+		drop_first(ring);
+	ring->after = revision;
+	return true;
+}
+
+void vdi_kube_ring_push(struct vdi_kube_ring *ring, const struct vdi_kube_change *change)
+{
+	VDI_CHECK(ring->end - ring->first < ring->capacity);
+	*vdi_kube_ring_at(ring, ring->end++) = *change;
+	ring->bytes += bytes_of(change);
+	while (ring->bytes > ring->bytes_max && drop_revision(ring))
+		;
+}
+
+void vdi_kube_ring_show(struct vdi_kube_ring *ring)
+{
+	ring->visible = ring->end;
+}
+
+vd_rev vdi_kube_ring_shown(const struct vdi_kube_ring *ring)
+{
+	return ring->visible > ring->first ? revision_at(ring, ring->visible - 1) : ring->after;
+}
+
+vd_status vdi_kube_ring_find(const struct vdi_kube_ring *ring, vd_rev start, uint64_t *ret_cursor)
+{
+	uint64_t low = ring->first, high = ring->end;
+
+	if (start <= ring->after)
+		return VD_EXPIRED;
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (revision_at(ring, middle) < start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*ret_cursor = low;
+	return VD_OK;
+}

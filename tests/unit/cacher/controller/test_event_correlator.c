@@ -1,0 +1,193 @@
+/* Combining, counting and limiting of events: the numbers of client-go's own tests. */
+#include "event_correlator.h"
+#include "vdtest.h"
+
+static const vd_mono start = { (int64_t) 1000 * 1000000000 };
+
+static struct vdi_event_correlator new_correlator(void)
+{
+	struct vdi_event_limits	    limits = { 10, VD_SECONDS(600), 25, VD_SECONDS(300) };
+	struct vdi_event_correlator correlator;
+
+	vdi_event_correlator_init(&correlator, &limits);
+	return correlator;
+}
+
+static struct vdi_event event_of(const char *name, const char *reason, const char *message)
+{
+	static unsigned	 number;
+	struct vdi_event event = { .count = 1 };
+
+	event.fields[VDI_EVENT_KIND] = vd_bytes_of("Pod");
+	event.fields[VDI_EVENT_NAME] = vd_bytes_of(name);
+	event.fields[VDI_EVENT_TYPE] = vd_bytes_of("Normal");
+	event.fields[VDI_EVENT_REASON] = vd_bytes_of(reason);
+	event.fields[VDI_EVENT_MESSAGE] = vd_bytes_of(message);
+	(void) snprintf(event.name, sizeof event.name, "%s.%u", name, number++);
+	return event;
+}
+
+static void k301_events_that_differ_in_their_message_are_combined_from_the_tenth_on(void **state)
+{
+	struct vdi_event_correlator correlator = new_correlator();
+	char			    message[16], combined_name[VDI_EVENT_NAME_SIZE] = "";
+
+	for (unsigned i = 0; i < 20; i++) {
+		struct vdi_event event;
+
+		(void) snprintf(message, sizeof message, "m%u", i);
+		event = event_of("a", "Same", message);
+		assert_status(vdi_event_correlate(&correlator, &event, start), VD_OK);
+		assert_int_equal(event.is_combined, i >= 9);
+		assert_int_equal(event.count, i >= 9 ? i - 8 : 1);
+		if (i == 9)
+			memcpy(combined_name, event.name, sizeof combined_name);
+		if (i >= 9)
+			assert_string_equal(event.name, combined_name);
+	}
+	vdi_event_correlator_fini(&correlator);
+}
+
+static void k302_only_similar_events_are_combined(void **state)
+{
+	struct vdi_event_correlator correlator = new_correlator();
+	char			    text[16];
+
+	for (unsigned i = 0; i < 20; i++) {
+		struct vdi_event event;
+
+		(void) snprintf(text, sizeof text, "t%u", i);
+		event = event_of("a", text, text); /* another reason */
+		assert_status(vdi_event_correlate(&correlator, &event, start), VD_OK);
+		assert_false(event.is_combined);
+		event = event_of(text, "Same", text); /* another object */
+		assert_status(vdi_event_correlate(&correlator, &event, start), VD_OK);
+		assert_false(event.is_combined);
+		assert_int_equal(event.count, 1);
+	}
+	vdi_event_correlator_fini(&correlator);
+}
+
+static void k303_equal_events_are_counted(void **state)
+{
+	struct vdi_event_correlator correlator = new_correlator();
+	struct vdi_event	    first = event_of("a", "R", "m");
+
+	first.first = first.last = (vd_wall) { 5 };
+	assert_status(vdi_event_correlate(&correlator, &first, start), VD_OK);
+	for (unsigned i = 2; i <= 25; i++) {
+		struct vdi_event event = event_of("a", "R", "m");
+
+		event.first = event.last = (vd_wall) { 5 + i };
+		assert_status(vdi_event_correlate(&correlator, &event, start), VD_OK);
+		assert_false(event.is_combined);
+		assert_int_equal(event.count, i);
+		assert_string_equal(event.name, first.name);
+		assert_int_equal(event.first.ns, 5);
+		assert_int_equal(event.last.ns, 5 + i);
+	}
+	vdi_event_correlator_fini(&correlator);
+}
+
+static void k304_an_object_is_limited_to_a_burst_and_one_event_each_five_minutes(void **state)
+{
+	struct vdi_event_correlator correlator = new_correlator();
+	vd_mono			    now = start;
+	struct vdi_event	    event;
+
+	for (unsigned i = 0; i < 30; i++) {
+		event = event_of("a", "R", "m");
+		assert_status(vdi_event_correlate(&correlator, &event, now), i < 25 ? VD_OK : VD_FULL);
+	}
+	event = event_of("b", "R", "m"); /* another object */
+	assert_status(vdi_event_correlate(&correlator, &event, now), VD_OK);
+	event = event_of("a", "R", "m");
+	event.fields[VDI_EVENT_TYPE] = vd_bytes_of("Warning"); /* another type */
+	assert_status(vdi_event_correlate(&correlator, &event, now), VD_OK);
+	now = vd_mono_add(now, VD_SECONDS(300));
+	event = event_of("a", "R", "m");
+	assert_status(vdi_event_correlate(&correlator, &event, now), VD_OK);
+	assert_int_equal(event.count, 31); /* limited ones were counted */
+	event = event_of("a", "R", "m");
+	assert_status(vdi_event_correlate(&correlator, &event, now), VD_FULL);
+	vdi_event_correlator_fini(&correlator);
+}
+
+static void k305_similar_events_with_a_long_pause_are_not_combined(void **state)
+{
+	struct vdi_event_correlator correlator = new_correlator();
+	vd_mono			    now = start;
+	char			    message[16];
+
+	for (unsigned i = 0; i < 20; i++) {
+		struct vdi_event event;
+
+		(void) snprintf(message, sizeof message, "m%u", i);
+		event = event_of("a", "Same", message);
+		assert_status(vdi_event_correlate(&correlator, &event, now), VD_OK);
+		assert_false(event.is_combined);
+		now = vd_mono_add(now, VD_SECONDS(i == 8 ? 601 : 10)); /* ten within ten minutes at most */
+		if (i == 17)
+			break;
+	}
+	vdi_event_correlator_fini(&correlator);
+}
+
+static void old_records_are_forgotten(void **state)
+{
+	struct vdi_event_correlator correlator = new_correlator();
+	struct vdi_event	    event = event_of("first", "R", "m");
+	char			    name[16];
+
+	assert_status(vdi_event_correlate(&correlator, &event, start), VD_OK);
+	for (unsigned i = 0; i < 4095; i++) {
+		(void) snprintf(name, sizeof name, "n%u", i);
+		event = event_of(name, "R", "m");
+		assert_status(vdi_event_correlate(&correlator, &event, start), VD_OK);
+	}
+	event = event_of("first", "R", "m");
+	assert_status(vdi_event_correlate(&correlator, &event, start), VD_OK);
+	assert_int_equal(event.count, 2); /* known, and now the newest */
+	event = event_of("one more", "R", "m");
+	assert_status(vdi_event_correlate(&correlator, &event, start), VD_OK);
+	event = event_of("n0", "R", "m");
+	assert_status(vdi_event_correlate(&correlator, &event, start), VD_OK);
+	assert_int_equal(event.count, 1); /* evicted */
+	assert_int_equal(correlator.seen.entries.count, 4096);
+	vdi_event_correlator_fini(&correlator);
+}
+
+static void torture_without_memory_events_are_sent_as_they_are(void **state)
+{
+	bool has_failed = true;
+
+	for (uint64_t nth = 1; has_failed; nth++) {
+		struct vdi_event_correlator correlator = new_correlator();
+		struct vdi_event	    event = event_of("a", "R", "m");
+
+		(void) vdi_alloc_fail_nth(nth, 1);
+		assert_status(vdi_event_correlate(&correlator, &event, start), VD_OK);
+		has_failed = vdi_alloc_failed();
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_int_equal(event.count, 1);
+		event = event_of("a", "R", "m");
+		assert_status(vdi_event_correlate(&correlator, &event, start), VD_OK);
+		assert_in_range(event.count, 1, 2);
+		vdi_event_correlator_fini(&correlator);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(k301_events_that_differ_in_their_message_are_combined_from_the_tenth_on),
+		cmocka_unit_test(k302_only_similar_events_are_combined),
+		cmocka_unit_test(k303_equal_events_are_counted),
+		cmocka_unit_test(k304_an_object_is_limited_to_a_burst_and_one_event_each_five_minutes),
+		cmocka_unit_test(k305_similar_events_with_a_long_pause_are_not_combined),
+		cmocka_unit_test(old_records_are_forgotten),
+		cmocka_unit_test(torture_without_memory_events_are_sent_as_they_are),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+/* Cursors, whole revisions, and the bound. */
+#include "kube_ring.h"
+
+#include "vdtest.h"
+
+static void push(struct vdi_kube_ring *ring, const char *key, vd_rev revision, size_t size)
+{
+	struct vdi_kube_change change = { 0 };
+	char		      *value = calloc(1, size + 1);
+
+	assert_status(vd_kv_new(vd_bytes_of(key), (struct vd_bytes) { value, size }, &change.kv), VD_OK);
+	change.kv->mod_rev = revision;
+	free(value);
+	assert_status(vdi_kube_ring_reserve(ring), VD_OK);
+	vdi_kube_ring_push(ring, &change);
+}
+
+static void a_start_is_found_by_revision(void **state)
+{
+	struct vdi_kube_ring ring;
+	uint64_t	     cursor;
+
+	vdi_kube_ring_init(&ring, 1 << 20);
+	vdi_kube_ring_reset(&ring, 10);
+	assert_int_equal(vdi_kube_ring_shown(&ring), 10);
+	assert_status(vdi_kube_ring_find(&ring, 11, &cursor), VD_OK);
+	assert_int_equal(cursor, 0);
+	for (vd_rev revision = 12; revision < 400; revision += 2)
+		push(&ring, "k", revision, 1);
+	assert_int_equal(vdi_kube_ring_shown(&ring), 10);
+	vdi_kube_ring_show(&ring);
+	assert_int_equal(vdi_kube_ring_shown(&ring), 398);
+	assert_status(vdi_kube_ring_find(&ring, 10, &cursor), VD_EXPIRED);
+	assert_status(vdi_kube_ring_find(&ring, 11, &cursor), VD_OK);
+	assert_int_equal(vdi_kube_ring_at(&ring, cursor)->kv->mod_rev, 12);
+	assert_status(vdi_kube_ring_find(&ring, 101, &cursor), VD_OK);
+	assert_int_equal(vdi_kube_ring_at(&ring, cursor)->kv->mod_rev, 102);
+	assert_status(vdi_kube_ring_find(&ring, 500, &cursor), VD_OK);
+	assert_int_equal(cursor, ring.end);
+	vdi_kube_ring_fini(&ring);
+}
+
+static void the_oldest_revision_is_dropped_as_a_whole(void **state)
+{
+	struct vdi_kube_ring ring;
+	uint64_t	     cursor;
+
+	vdi_kube_ring_init(&ring, 4000);
+	vdi_kube_ring_reset(&ring, 10);
+	push(&ring, "a", 11, 1000);
+	push(&ring, "b", 11, 1000);
+	push(&ring, "c", 12, 1000);
+	vdi_kube_ring_show(&ring);
+	assert_int_equal(ring.first, 0);
+	push(&ring, "d", 13, 1000);
+	assert_int_equal(ring.first, 2);
+	assert_int_equal(ring.after, 11);
+	assert_status(vdi_kube_ring_find(&ring, 11, &cursor), VD_EXPIRED);
+	assert_status(vdi_kube_ring_find(&ring, 12, &cursor), VD_OK);
+	assert_true(ring.bytes <= 4000);
+	/* The newest revision stays, however long it is. */
+	vdi_kube_ring_show(&ring);
+	push(&ring, "e", 14, 9000);
+	push(&ring, "f", 14, 9000);
+	vdi_kube_ring_show(&ring);
+	assert_int_equal(ring.end - ring.first, 2);
+	assert_int_equal(ring.after, 13);
+	vdi_kube_ring_reset(&ring, 20);
+	assert_int_equal(ring.bytes, 0);
+	assert_int_equal(vdi_kube_ring_shown(&ring), 20);
+	vdi_kube_ring_fini(&ring);
+}
+
+static void torture_a_failed_reserve_changes_nothing(void **state)
+{
+	struct vdi_kube_ring ring;
+
+	vdi_kube_ring_init(&ring, 1 << 20);
+	for (vd_rev revision = 1; revision <= 64; revision++)
+		push(&ring, "k", revision, 1);
+	vdi_alloc_fail_nth(1, 1);
+	assert_status(vdi_kube_ring_reserve(&ring), VD_NOMEM);
+	vdi_alloc_fail_nth(0, 0);
+	for (uint64_t i = 0; i < 64; i++)
+		assert_int_equal(vdi_kube_ring_at(&ring, i)->kv->mod_rev, i + 1);
+	push(&ring, "k", 65, 1);
+	for (uint64_t i = 0; i < 65; i++)
+		assert_int_equal(vdi_kube_ring_at(&ring, i)->kv->mod_rev, i + 1);
+	vdi_kube_ring_fini(&ring);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_start_is_found_by_revision),
+		cmocka_unit_test(the_oldest_revision_is_dropped_as_a_whole),
+		cmocka_unit_test(torture_a_failed_reserve_changes_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
