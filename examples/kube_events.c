@@ -27,10 +27,21 @@ static void answered(void *arg, vd_status status, const struct vd_kube_answer *a
 	sem_post(&answers);
 }
 
+/* The bytes of an object do not end with a NUL. Returns where text begins in object, or NULL. */
+static const char *find(struct vd_bytes object, const char *text)
+{
+	size_t size = strlen(text);
+
+	for (size_t at = 0; at + size <= object.size; at++)
+		if (memcmp((const char *) object.data + at, text, size) == 0)
+			return (const char *) object.data + at;
+	return NULL;
+}
+
 /* Adds a member to data. */
 static vd_status add_member(void *arg, struct vd_bytes object, struct vd_blob **ret_object)
 {
-	const char *text = object.data, *data = strstr(text, "\"data\":{");
+	const char *text = object.data, *data = find(object, "\"data\":{");
 	char	    changed[8192];
 	int	    at, size;
 
@@ -39,6 +50,8 @@ static vd_status add_member(void *arg, struct vd_bytes object, struct vd_blob **
 	at = (int) (data - text) + 8;
 	size = snprintf(changed, sizeof changed, "%.*s\"n%u\":\"x\",%.*s", at, text, *(unsigned *) arg,
 			(int) object.size - at, text + at);
+	if (size < 0 || (size_t) size >= sizeof changed)
+		return VD_TOO_BIG;
 	return vd_blob_new((struct vd_bytes) { changed, (size_t) size }, ret_object);
 }
 

@@ -746,7 +746,7 @@ def main():
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--keep', action='store_true', help='do not remove the folder')
     options = parser.parse_args()
-    large = os.environ.get('VEDETTE_TEST_SIZE') in ('full', 'long') or options.large
+    large = os.environ.get('VEDETTE_TEST_SIZE') == 'long' or options.large
     options.large = large
     options.changes = options.changes or (50000 if large else 1500)
     options.cuts = options.cuts or (200 if large else 20)

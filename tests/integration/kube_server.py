@@ -126,14 +126,18 @@ class Api:
         """Returns (code, document); document is text if it is no JSON object. OSError or HTTPException if the
         connection is lost: the request may have been applied."""
         headers = {'Content-Type': content, 'Accept': 'application/json', **({'Authorization': 'Bearer ' + self.token} if self.token else {})}
-        try:
-            connection = self.connection()
-            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-            response = connection.getresponse()
-            data = response.read()
-        except (OSError, http.client.HTTPException):
-            self.drop()
-            raise
+        # A server may close a kept connection while it is idle; a read may be repeated.
+        for is_last in (method != 'GET', True):
+            try:
+                connection = self.connection()
+                connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+                response = connection.getresponse()
+                data = response.read()
+                break
+            except (OSError, http.client.HTTPException):
+                self.drop()
+                if is_last:
+                    raise
         return response.status, json.loads(data) if data[:1] == b'{' else data.decode()
 
 
