@@ -1,5 +1,6 @@
 /* A delayed call is a copy of its request with an actor whose timer issues it. A watch is a thin wrapper that
  * may end with VD_UNAVAILABLE, and whose notifications may be delayed by a timer. */
+#include "lock.h"
 #include "store_chaos.h"
 
 #include <stdlib.h>
@@ -40,6 +41,8 @@ struct chaos_watch {
 	void		      *ready_arg;
 	struct vd_store_event *lent; /* a copy: the inner watch may be closed while the batch is in use */
 	size_t		       lent_count;
+	struct vdi_lock	       lock; /* held during the reader's ready function */
+	bool		       is_closed;
 };
 
 static struct chaos *chaos_of(struct vd_store *store)
@@ -298,7 +301,19 @@ static void late_news(void *arg)
 {
 	struct chaos_watch *watch = arg;
 
-	watch->ready(watch->ready_arg);
+	/* The watch may be closed while this handler is suspended. */
+	vdi_lock_acquire(&watch->lock);
+	if (!watch->is_closed)
+		watch->ready(watch->ready_arg);
+	vdi_lock_release(&watch->lock);
+}
+
+static void free_watch(void *arg)
+{
+	struct chaos_watch *watch = arg;
+
+	vdi_lock_fini(&watch->lock);
+	free(watch);
 }
 
 static void on_news(void *arg)
@@ -330,6 +345,7 @@ static vd_status chaos_watch(struct vd_store *store, const struct vd_store_watch
 	}
 	watch = calloc(1, sizeof *watch);
 	options.arg = watch;
+	vdi_lock_init(&watch->lock, VDI_LOCK_STORE);
 	watch->base.store = store;
 	watch->ready = request->ready;
 	watch->ready_arg = request->ready_arg;
@@ -339,7 +355,7 @@ static vd_status chaos_watch(struct vd_store *store, const struct vd_store_watch
 	if (status == VD_OK)
 		status = vd_store_watch_open(chaos->inner, &inner, &watch->inner, reterr);
 	if (status != VD_OK) {
-		vd_actor_close(watch->actor, free, watch);
+		vd_actor_close(watch->actor, free_watch, watch);
 		return status;
 	}
 	watch->next = chaos->watches;
@@ -415,8 +431,11 @@ static void chaos_watch_close(struct vd_store_watch *base)
 		place = &(*place)->next;
 	*place = watch->next;
 	vd_store_watch_close(watch->inner);
+	vdi_lock_acquire(&watch->lock);
+	watch->is_closed = true;
+	vdi_lock_release(&watch->lock);
 	drop_lent(watch);
-	vd_actor_close(watch->actor, free, watch);
+	vd_actor_close(watch->actor, free_watch, watch);
 }
 
 static vd_status chaos_status(struct vd_store *store, struct vd_store_status *ret_status)
