@@ -15,6 +15,7 @@ wait_ready() {
 }
 start() {
 	: >"$dir/err"
+	: >"$dir/err" # here, because the ready line of the previous server might be read otherwise
 	"$vedette" etcd --data-dir "$dir/data" --listen 127.0.0.1:0 --http-listen 127.0.0.1:0 "$@" 2>"$dir/err" &
 	server=$!
 	wait_ready
@@ -25,6 +26,7 @@ start() {
 # start_serve ETCD-ADDRESS OPTION...
 start_serve() {
 	: >"$dir/err"
+	: >"$dir/err" # here, because the ready line of the previous server might be read otherwise
 	"$vedette" serve --data-dir "$dir/serve" --listen 127.0.0.1:0 --etcd-listen "$@" 2>"$dir/err" &
 	server=$!
 	wait_ready
@@ -326,6 +328,7 @@ status=0
 "$vedette" etcd --memory --listen 0.0.0.0:0 2>"$dir/err" || status=$?
 same "an open port on all addresses is refused" 2 "$status"
 # etcd's name of the option for the port of health and metrics.
+: >"$dir/err" # here, because the ready line of the previous server might be read otherwise
 "$vedette" etcd --memory --listen-client-urls http://127.0.0.1:0 --listen-metrics-urls http://127.0.0.1:0 2>"$dir/err" &
 server=$!
 wait_ready

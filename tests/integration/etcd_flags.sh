@@ -23,6 +23,7 @@ holds() { case "$3" in *"$2"*) ;; *) wrong "$1: '$2' is not in '$3'" ;; esac; }
 # start ARGUMENT...
 start() {
 	: >"$dir/err"
+	: >"$dir/err" # here, because the ready line of the previous server might be read otherwise
 	"$vedette" etcd "$@" 2>"$dir/err" &
 	server=$!
 	for _ in $(seq 600); do grep -q '^vedette: ready' "$dir/err" && return; kill -0 $server 2>/dev/null || break; sleep 0.1; done

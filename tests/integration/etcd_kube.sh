@@ -27,6 +27,7 @@ trap cleanup EXIT
 fail() { echo "$*" >&2; tail -n 15 "$dir/kube.log" "$dir/vedette.err" >&2; exit 1; }
 
 start_vedette() {
+	: >"$dir/vedette.err" # here, because the ready line of the previous server might be read otherwise
 	"$vedette" etcd --data-dir "$dir/data" --listen "127.0.0.1:${1:-0}" --http-listen 127.0.0.1:0 "${options[@]}" 2>"$dir/vedette.err" &
 	vedette_pid=$!
 	children="$children $!"

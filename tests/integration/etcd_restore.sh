@@ -19,6 +19,7 @@ real() { tool --endpoints "$ETCD_ENDPOINTS" "$@"; }
 ctl() { tool --endpoints "$endpoint" "$@"; }
 start() {
 	: >"$dir/err"
+	: >"$dir/err" # here, because the ready line of the previous server might be read otherwise
 	"$vedette" etcd --data-dir "$dir/data" --listen 127.0.0.1:0 "$@" 2>"$dir/err" &
 	server=$!
 	for _ in $(seq 600); do grep -q '^vedette: ready' "$dir/err" && break; kill -0 $server 2>/dev/null || break; sleep 0.1; done

@@ -30,6 +30,7 @@ until_true() {
 }
 ready_line() { grep -q '^vedette: ready' "$scratch/$1.log"; }
 for name in a b; do
+	: >"$scratch/$name.log" # here, because the ready line of the previous server might be read otherwise
 	"$vedette" serve --etcd "$ETCD_ENDPOINTS" --listen 127.0.0.1:0 2>"$scratch/$name.log" &
 	pids+=($!)
 done
