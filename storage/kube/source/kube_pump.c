@@ -421,13 +421,8 @@ void vdi_kube_pump_failed(struct vdi_kube_source *source, int code, vd_status st
 			  const struct vd_error *error)
 {
 	struct vdi_kube_pump *pump = &source->pump;
-	struct vd_error	      copy = { 0 };
+	struct vd_error	      copy = vdi_kube_source_error(status, error);
 
-	if (error)
-		copy = *error;
-	if (copy.message[0] == 0)
-		(void) vd_error_set(&copy, status, "%s", vd_status_sentence(status));
-	copy.code = status;
 	vdi_kube_pages_end(&pump->pages);
 	vdi_kube_mirror_fini(&pump->filling);
 	if (code == 0)

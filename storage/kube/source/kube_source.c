@@ -108,6 +108,18 @@ bool vdi_kube_source_split(const struct vdi_kube_source *source, struct vd_bytes
 	return memchr(ret_name->data, '/', ret_name->size) == NULL;
 }
 
+struct vd_error vdi_kube_source_error(vd_status status, const struct vd_error *error)
+{
+	struct vd_error copy = { 0 };
+
+	if (error)
+		copy = *error;
+	if (copy.message[0] == 0)
+		(void) vd_error_set(&copy, status, "%s", vd_status_sentence(status));
+	copy.code = status;
+	return copy;
+}
+
 vd_status vdi_kube_source_check(const struct vdi_kube_source *source, const struct vdi_kube_object *object,
 				struct vd_error *reterr)
 {

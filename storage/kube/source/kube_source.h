@@ -276,6 +276,8 @@ void			vdi_kube_source_unref(struct vdi_kube_source *source);
 void vdi_kube_source_raise(struct vdi_kube_source *source, vd_rev revision);
 /* Adds a call, or refuses it: VD_CLOSED. */
 VDI_MUST_USE vd_status vdi_kube_source_call(struct vdi_kube_source *source, struct vdi_kube_call *call);
+/* Returns error (may be NULL) with this status, and with a message if it has none. */
+struct vd_error vdi_kube_source_error(vd_status status, const struct vd_error *error);
 /* Refuses an object of another kind than the source's. VD_BAD_REQUEST. */
 VDI_MUST_USE vd_status vdi_kube_source_check(const struct vdi_kube_source *source,
 					     const struct vdi_kube_object *object, struct vd_error *reterr);

@@ -43,13 +43,8 @@ static void free_write(struct vdi_kube_call *call)
 static void fail_write(struct vdi_kube_call *call, vd_status status, const struct vd_error *error)
 {
 	struct write   *write = VDI_CONTAINER_OF(call, struct write, call);
-	struct vd_error copy = { 0 };
+	struct vd_error copy = vdi_kube_source_error(status, error);
 
-	if (error)
-		copy = *error;
-	if (copy.message[0] == 0)
-		(void) vd_error_set(&copy, status, "%s", vd_status_sentence(status));
-	copy.code = status;
 	write->done(write->arg, status, NULL, &copy);
 }
 
