@@ -27,29 +27,12 @@
 #include <sched.h>
 
 #include "actor_threads.h"
-#include "actor_state.h"
 #include "clock.h"
-#include "lock.h"
+#include "run_queue.h"
 #include "thread.h"
-#include "timer.h"
 #include "wait.h"
 
 struct pool;
-
-struct pool_actor {
-	struct vd_actor		actor;
-	struct pool	       *pool;
-	struct vd_actor_options options;
-	vdi_actor_state		state;
-
-	/* Written before CLOSING is set. */
-	void (*done)(void *arg);
-	void *done_arg;
-
-	/* Under the pool's lock. */
-	struct pool_actor *queue_next;
-	struct vdi_timer   timer;
-};
 
 struct worker {
 	struct pool	    *pool;
@@ -91,19 +74,15 @@ struct blocking_thread {
 };
 
 struct pool {
-	struct vdi_lock		lock;
-	_Atomic int64_t		actors_open; /* created and not yet closed */
+	struct vdi_run_queue	ready; /* its actors_open counts blocking actors too */
 	unsigned		worker_count;
 	const struct vdi_clock *clock;
 
-	/* Under lock. */
-	struct pool_actor      *queue_first;
-	struct pool_actor      *queue_last;
+	/* Under the lock of ready. */
 	struct worker	       *asleep; /* stack of idle workers, without the timer keeper */
 	struct worker	       *keeper; /* asleep until keeper_until */
 	vd_mono			keeper_until;
 	unsigned		waking; /* signalled, and have not checked the queue yet */
-	struct vdi_timer_heap	timers;
 	struct blocking_thread *blocking;
 	bool			is_stopping;
 
@@ -132,28 +111,6 @@ static __thread struct pool *lends_to;
 static __thread vd_mono	     lends_from;
 
 /* ---- The queue ---- */
-
-static void push_locked(struct pool *pool, struct pool_actor *actor)
-{
-	actor->queue_next = NULL;
-	if (pool->queue_last)
-		pool->queue_last->queue_next = actor;
-	else
-		pool->queue_first = actor;
-	pool->queue_last = actor;
-}
-
-static struct pool_actor *pop_locked(struct pool *pool)
-{
-	struct pool_actor *actor = pool->queue_first;
-
-	if (actor) {
-		pool->queue_first = actor->queue_next;
-		if (pool->queue_first == NULL)
-			pool->queue_last = NULL;
-	}
-	return actor;
-}
 
 /* Takes a sleeper from the stack; the caller signals it after releasing the lock. NULL: no signal is
  * needed. */
@@ -200,20 +157,20 @@ void vdi_actor_calls_release(void)
 		signal_called(held_calls[--held_call_count]);
 }
 
-static void enqueue(struct pool_actor *actor)
+static void enqueue(struct vdi_queued_actor *actor)
 {
-	struct pool   *pool = actor->pool;
+	struct pool   *pool = VDI_CONTAINER_OF(actor->queue, struct pool, ready);
 	struct worker *sleeper = NULL;
 	bool	       was_empty;
 
-	vdi_lock_acquire(&pool->lock);
-	was_empty = pool->queue_first == NULL;
-	push_locked(pool, actor);
+	vdi_lock_acquire(&pool->ready.lock);
+	was_empty = pool->ready.first == NULL;
+	vdi_run_queue_push_locked(&pool->ready, actor);
 	if (!was_empty || running_for != pool)
 		sleeper = call_sleeper_locked(pool);
 	else
 		is_relied_on = true;
-	vdi_lock_release(&pool->lock);
+	vdi_lock_release(&pool->ready.lock);
 	if (sleeper && call_holds && held_call_count < HELD_CALLS_MAX)
 		held_calls[held_call_count++] = sleeper;
 	else
@@ -222,18 +179,8 @@ static void enqueue(struct pool_actor *actor)
 
 static void fire_timers_locked(struct pool *pool)
 {
-	struct vdi_timer *timer;
-	vd_mono		  now;
-
-	if (pool->timers.count == 0)
-		return;
-	now = vdi_clock_mono(pool->clock);
-	while ((timer = vdi_timer_heap_pop_due(&pool->timers, now)) != NULL) {
-		struct pool_actor *actor = VDI_CONTAINER_OF(timer, struct pool_actor, timer);
-
-		if (vdi_actor_state_wake(&actor->state))
-			push_locked(pool, actor);
-	}
+	if (pool->ready.timers.count)
+		vdi_run_queue_fire_timers_locked(&pool->ready, vdi_clock_mono(pool->clock));
 }
 
 /* ---- Workers ---- */
@@ -246,8 +193,8 @@ static void sleep_locked(struct worker *worker)
 	if (pool->keeper == NULL) {
 		pool->keeper = worker;
 		while (!worker->is_called && !pool->is_stopping) {
-			pool->keeper_until = vdi_timer_heap_next_due(&pool->timers);
-			if (!vdi_condition_wait_until(&worker->called, &pool->lock, pool->keeper_until))
+			pool->keeper_until = vdi_timer_heap_next_due(&pool->ready.timers);
+			if (!vdi_condition_wait_until(&worker->called, &pool->ready.lock, pool->keeper_until))
 				break;
 		}
 		if (!worker->is_called)
@@ -256,39 +203,10 @@ static void sleep_locked(struct worker *worker)
 		worker->asleep_next = pool->asleep;
 		pool->asleep = worker;
 		while (!worker->is_called && !pool->is_stopping)
-			vdi_condition_wait(&worker->called, &pool->lock);
+			vdi_condition_wait(&worker->called, &pool->ready.lock);
 	}
 	if (worker->is_called)
 		pool->waking--;
-}
-
-static void end_actor(struct pool_actor *actor)
-{
-	void (*done)(void *arg) = actor->done;
-	void *done_arg = actor->done_arg;
-
-	vdi_lock_acquire(&actor->pool->lock);
-	vdi_timer_heap_remove(&actor->pool->timers, &actor->timer);
-	vdi_lock_release(&actor->pool->lock);
-	vdi_free(actor);
-	if (done)
-		done(done_arg);
-}
-
-/* Returns the actor if it must be queued again. */
-static struct pool_actor *run_actor(struct pool_actor *actor)
-{
-	const char *outer = vdi_wait_enter_handler(actor->options.name);
-
-	if (!vdi_actor_state_start(&actor->state)) {
-		end_actor(actor);
-		actor = NULL;
-	} else {
-		actor->options.run(actor->options.arg);
-		actor = vdi_actor_state_finish(&actor->state) ? actor : NULL;
-	}
-	vdi_wait_leave_handler(outer);
-	return actor;
 }
 
 static void *run_worker(void *arg)
@@ -297,31 +215,31 @@ static void *run_worker(void *arg)
 	struct pool   *pool = worker->pool;
 
 	running_for = pool;
-	vdi_lock_acquire(&pool->lock);
+	vdi_lock_acquire(&pool->ready.lock);
 	for (;;) {
-		struct pool_actor *actor;
-		struct worker	  *sleeper = NULL;
+		struct vdi_queued_actor *actor;
+		struct worker		*sleeper = NULL;
 
 		fire_timers_locked(pool);
-		actor = pop_locked(pool);
+		actor = vdi_run_queue_pop_locked(&pool->ready);
 		if (actor == NULL) {
 			if (pool->is_stopping)
 				break;
 			sleep_locked(worker);
 			continue;
 		}
-		if (pool->queue_first || (pool->keeper == NULL && pool->timers.count))
+		if (pool->ready.first || (pool->keeper == NULL && pool->ready.timers.count))
 			sleeper = call_sleeper_locked(pool);
-		vdi_lock_release(&pool->lock);
+		vdi_lock_release(&pool->ready.lock);
 		signal_called(sleeper);
 
-		actor = run_actor(actor);
+		actor = vdi_queued_actor_run(actor);
 
-		vdi_lock_acquire(&pool->lock);
+		vdi_lock_acquire(&pool->ready.lock);
 		if (actor)
-			push_locked(pool, actor);
+			vdi_run_queue_push_locked(&pool->ready, actor);
 	}
-	vdi_lock_release(&pool->lock);
+	vdi_lock_release(&pool->ready.lock);
 	return NULL;
 }
 
@@ -337,26 +255,26 @@ void vdi_actor_lend_begin(void)
 
 static void run_lent(struct pool *pool)
 {
-	const vd_mono	   begin = vdi_clock_mono(pool->clock);
-	struct worker	  *sleeper = NULL;
-	struct pool_actor *actor;
-	vd_dur		   took = { 0 };
+	const vd_mono		 begin = vdi_clock_mono(pool->clock);
+	struct worker		*sleeper = NULL;
+	struct vdi_queued_actor *actor;
+	vd_dur			 took = { 0 };
 
-	vdi_lock_acquire(&pool->lock);
+	vdi_lock_acquire(&pool->ready.lock);
 	for (unsigned turns = 0; turns < LENT_TURNS_MAX && took.ns < LENT_TIME_MAX.ns; turns++) {
-		actor = pop_locked(pool);
+		actor = vdi_run_queue_pop_locked(&pool->ready);
 		if (actor == NULL)
 			break;
-		vdi_lock_release(&pool->lock);
-		actor = run_actor(actor);
+		vdi_lock_release(&pool->ready.lock);
+		actor = vdi_queued_actor_run(actor);
 		took = vd_mono_since(vdi_clock_mono(pool->clock), begin);
-		vdi_lock_acquire(&pool->lock);
+		vdi_lock_acquire(&pool->ready.lock);
 		if (actor)
-			push_locked(pool, actor);
+			vdi_run_queue_push_locked(&pool->ready, actor);
 	}
-	if (pool->queue_first)
+	if (pool->ready.first)
 		sleeper = call_sleeper_locked(pool);
-	vdi_lock_release(&pool->lock);
+	vdi_lock_release(&pool->ready.lock);
 	signal_called(sleeper);
 	if (took.ns > LENT_TIME_LONG.ns)
 		lends_from.ns = begin.ns + took.ns * LENT_REST;
@@ -377,7 +295,7 @@ void vdi_actor_lend_end(void)
 
 static void pool_actor_wake(struct vd_actor *base)
 {
-	struct pool_actor *actor = VDI_CONTAINER_OF(base, struct pool_actor, actor);
+	struct vdi_queued_actor *actor = vdi_queued_actor_of(base);
 
 	if (vdi_actor_state_wake(&actor->state))
 		enqueue(actor);
@@ -385,31 +303,28 @@ static void pool_actor_wake(struct vd_actor *base)
 
 static void pool_actor_set_timer(struct vd_actor *base, vd_mono due)
 {
-	struct pool_actor *actor = VDI_CONTAINER_OF(base, struct pool_actor, actor);
-	struct pool	  *pool = actor->pool;
-	struct worker	  *keeper = NULL;
+	struct vdi_queued_actor *actor = vdi_queued_actor_of(base);
+	struct pool		*pool = VDI_CONTAINER_OF(actor->queue, struct pool, ready);
+	struct worker		*keeper = NULL;
 
-	vdi_lock_acquire(&pool->lock);
-	vdi_timer_heap_set(&pool->timers, &actor->timer, due);
+	vdi_lock_acquire(&pool->ready.lock);
+	vdi_timer_heap_set(&pool->ready.timers, &actor->timer, due);
 	/* Without a keeper a thread is awake and checks the timers before it sleeps. A keeper that wakes too
 	 * early only checks again. */
 	if (pool->keeper && due.ns < pool->keeper_until.ns)
 		keeper = pool->keeper;
 	if (keeper)
 		pool->keeper_until = due;
-	vdi_lock_release(&pool->lock);
+	vdi_lock_release(&pool->ready.lock);
 	if (keeper)
 		vdi_condition_signal(&keeper->called);
 }
 
 static void pool_actor_close(struct vd_actor *base, void (*done)(void *arg), void *arg)
 {
-	struct pool_actor *actor = VDI_CONTAINER_OF(base, struct pool_actor, actor);
+	struct vdi_queued_actor *actor = vdi_queued_actor_of(base);
 
-	atomic_fetch_sub(&actor->pool->actors_open, 1);
-	actor->done = done;
-	actor->done_arg = arg;
-	if (vdi_actor_state_close(&actor->state))
+	if (vdi_queued_actor_close(actor, done, arg))
 		enqueue(actor);
 }
 
@@ -422,20 +337,10 @@ static vd_status pool_actor_new(void *executor, const struct vd_actor_options *o
 	static const struct vd_executor_ops ops = { pool_actor_new, pool_actor_wake, pool_actor_set_timer,
 						    pool_actor_close };
 	struct pool			   *pool = executor;
-	struct pool_actor		   *actor;
 
 	if (options->blocking)
 		return blocking_actor_new(pool, options, ret_actor);
-	actor = VDI_NEW(struct pool_actor);
-	if (actor == NULL)
-		return VD_NOMEM;
-	actor->actor.ops = &ops;
-	actor->pool = pool;
-	actor->options = *options;
-	atomic_init(&actor->state, 0);
-	atomic_fetch_add(&pool->actors_open, 1);
-	*ret_actor = &actor->actor;
-	return VD_OK;
+	return vdi_queued_actor_new(&pool->ready, &ops, options, ret_actor);
 }
 
 /* ---- Blocking actors ---- */
@@ -472,9 +377,9 @@ static void *run_blocking(void *arg)
 	if (done)
 		done(done_arg);
 
-	vdi_lock_acquire(&pool->lock);
+	vdi_lock_acquire(&pool->ready.lock);
 	thread->is_ended = true;
-	vdi_lock_release(&pool->lock);
+	vdi_lock_release(&pool->ready.lock);
 	return NULL;
 }
 
@@ -505,7 +410,7 @@ static void blocking_actor_close(struct vd_actor *base, void (*done)(void *arg),
 {
 	struct blocking_actor *actor = VDI_CONTAINER_OF(base, struct blocking_actor, actor);
 
-	atomic_fetch_sub(&actor->pool->actors_open, 1);
+	atomic_fetch_sub(&actor->pool->ready.actors_open, 1);
 	vdi_lock_acquire(&actor->lock);
 	VDI_CHECK(!actor->is_closing);
 	actor->is_closing = true;
@@ -520,7 +425,7 @@ static void reap_blocking(struct pool *pool, bool all)
 {
 	struct blocking_thread *ended = NULL;
 
-	vdi_lock_acquire(&pool->lock);
+	vdi_lock_acquire(&pool->ready.lock);
 	for (struct blocking_thread **link = &pool->blocking; *link;) {
 		struct blocking_thread *thread = *link;
 
@@ -532,7 +437,7 @@ static void reap_blocking(struct pool *pool, bool all)
 		thread->next = ended;
 		ended = thread;
 	}
-	vdi_lock_release(&pool->lock);
+	vdi_lock_release(&pool->ready.lock);
 	while (ended) {
 		struct blocking_thread *thread = ended;
 
@@ -575,11 +480,11 @@ static vd_status blocking_actor_new(struct pool *pool, const struct vd_actor_opt
 		vdi_free(actor);
 		return status;
 	}
-	vdi_lock_acquire(&pool->lock);
+	vdi_lock_acquire(&pool->ready.lock);
 	thread->next = pool->blocking;
 	pool->blocking = thread;
-	vdi_lock_release(&pool->lock);
-	atomic_fetch_add(&pool->actors_open, 1);
+	vdi_lock_release(&pool->ready.lock);
+	atomic_fetch_add(&pool->ready.actors_open, 1);
 	*ret_actor = &actor->actor;
 	return VD_OK;
 }
@@ -589,20 +494,19 @@ static vd_status blocking_actor_new(struct pool *pool, const struct vd_actor_opt
 /* Ends the first `started` workers and frees the pool. */
 static void stop(struct pool *pool, unsigned started)
 {
-	vdi_lock_acquire(&pool->lock);
+	vdi_lock_acquire(&pool->ready.lock);
 	pool->is_stopping = true;
 	for (unsigned i = 0; i < started; i++)
 		vdi_condition_signal(&pool->workers[i].called);
-	vdi_lock_release(&pool->lock);
+	vdi_lock_release(&pool->ready.lock);
 	for (unsigned i = 0; i < started; i++)
 		vdi_thread_join(&pool->workers[i].thread);
-	VDI_CHECK(pool->queue_first == NULL && pool->timers.count == 0);
 	for (unsigned i = 0; i < pool->worker_count; i++) {
 		while (atomic_load_explicit(&pool->workers[i].callers, memory_order_acquire))
 			sched_yield();
 		vdi_condition_fini(&pool->workers[i].called);
 	}
-	vdi_lock_fini(&pool->lock);
+	vdi_run_queue_fini(&pool->ready);
 	vdi_free(pool);
 }
 
@@ -618,7 +522,7 @@ vd_status vdi_actor_threads_new(unsigned threads, struct vd_executor *ret_execut
 		return VD_NOMEM;
 	pool->worker_count = threads;
 	pool->clock = &vdi_clock_os;
-	vdi_lock_init(&pool->lock, VDI_LOCK_POOL);
+	vdi_run_queue_init(&pool->ready, VDI_LOCK_POOL);
 	for (unsigned i = 0; i < threads; i++) {
 		pool->workers[i].pool = pool;
 		vdi_condition_init(&pool->workers[i].called);
@@ -640,9 +544,9 @@ void vdi_actor_threads_free(void *executor)
 {
 	struct pool *pool = executor;
 
-	if (atomic_load(&pool->actors_open))
+	if (atomic_load(&pool->ready.actors_open))
 		vdi_misuse("vd_env_free: %lld actors are still open; close them with vd_actor_close",
-			   (long long) atomic_load(&pool->actors_open));
+			   (long long) atomic_load(&pool->ready.actors_open));
 	reap_blocking(pool, true);
 	stop(pool, pool->worker_count);
 }

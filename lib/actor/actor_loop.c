@@ -22,33 +22,15 @@
 #include <unistd.h>
 
 #include "actor_loop.h"
-#include "actor_state.h"
-#include "env.h"
-#include "lock.h"
 #include "metrics.h"
+#include "run_queue.h"
 #include "thread.h"
-#include "timer.h"
 #include "wait.h"
 
 #define ROUND_MAX 256
 #define ROUND_TIME_MAX ((vd_dur) { 5000000 })
 /* Reading the CPU clock of a thread is a system call, too slow for each of many short iterations. */
 #define CPU_READ_INTERVAL ((vd_dur) { 1000000 })
-
-struct loop_actor {
-	struct vd_actor		actor;
-	struct vdi_loop	       *loop;
-	struct vd_actor_options options;
-	vdi_actor_state		state;
-
-	/* Written before CLOSING is set. */
-	void (*done)(void *arg);
-	void *done_arg;
-
-	/* Under the loop's lock. */
-	struct loop_actor *queue_next;
-	struct vdi_timer   timer;
-};
 
 struct vdi_loop {
 	/* Fixed at creation. */
@@ -57,7 +39,6 @@ struct vdi_loop {
 	int		     event_fd;
 	int		     timer_fd;
 	struct vd_executor   executor;
-	_Atomic int64_t	     actors_open;
 
 	/* Loop thread only. */
 	struct event wake_event;   /* eventfd is readable */
@@ -76,40 +57,15 @@ struct vdi_loop {
 	struct vdi_thread thread;
 	bool		  has_thread;
 
-	/* Under lock. */
-	struct vdi_lock	      lock;
-	struct loop_actor    *queue_first;
-	struct loop_actor    *queue_last;
-	struct vdi_timer_heap timers;
-	bool		      is_notified;    /* the eventfd was written and not yet read */
-	bool		      is_dispatching; /* will check queue and timers before it returns to libevent */
-	bool		      is_stopping;
+	/* Its lock protects the flags below too. */
+	struct vdi_run_queue ready;
+	bool		     is_notified;    /* the eventfd was written and not yet read */
+	bool		     is_dispatching; /* will check queue and timers before it returns to libevent */
+	bool		     is_stopping;
 };
 
 /* Loop whose callbacks the current thread runs. */
 static __thread struct vdi_loop *current_loop;
-
-static void push_locked(struct vdi_loop *loop, struct loop_actor *actor)
-{
-	actor->queue_next = NULL;
-	if (loop->queue_last)
-		loop->queue_last->queue_next = actor;
-	else
-		loop->queue_first = actor;
-	loop->queue_last = actor;
-}
-
-static struct loop_actor *pop_locked(struct vdi_loop *loop)
-{
-	struct loop_actor *actor = loop->queue_first;
-
-	if (actor) {
-		loop->queue_first = actor->queue_next;
-		if (loop->queue_first == NULL)
-			loop->queue_last = NULL;
-	}
-	return actor;
-}
 
 static void take_turn(struct vdi_loop *loop)
 {
@@ -127,12 +83,12 @@ static void notify_and_unlock(struct vdi_loop *loop)
 	uint64_t one = 1;
 
 	if (!is_silent && current_loop == loop) {
-		vdi_lock_release(&loop->lock);
+		vdi_lock_release(&loop->ready.lock);
 		take_turn(loop);
 		return;
 	}
 	loop->is_notified |= !is_silent;
-	vdi_lock_release(&loop->lock);
+	vdi_lock_release(&loop->ready.lock);
 	if (!is_silent) {
 		ssize_t written;
 
@@ -143,12 +99,12 @@ static void notify_and_unlock(struct vdi_loop *loop)
 	}
 }
 
-static void enqueue(struct loop_actor *actor)
+static void enqueue(struct vdi_queued_actor *actor)
 {
-	struct vdi_loop *loop = actor->loop;
+	struct vdi_loop *loop = VDI_CONTAINER_OF(actor->queue, struct vdi_loop, ready);
 
-	vdi_lock_acquire(&loop->lock);
-	push_locked(loop, actor);
+	vdi_lock_acquire(&loop->ready.lock);
+	vdi_run_queue_push_locked(&loop->ready, actor);
 	notify_and_unlock(loop);
 }
 
@@ -156,7 +112,7 @@ static void enqueue(struct loop_actor *actor)
 
 static void loop_actor_wake(struct vd_actor *base)
 {
-	struct loop_actor *actor = VDI_CONTAINER_OF(base, struct loop_actor, actor);
+	struct vdi_queued_actor *actor = vdi_queued_actor_of(base);
 
 	if (vdi_actor_state_wake(&actor->state))
 		enqueue(actor);
@@ -164,29 +120,26 @@ static void loop_actor_wake(struct vd_actor *base)
 
 static void loop_actor_set_timer(struct vd_actor *base, vd_mono due)
 {
-	struct loop_actor *actor = VDI_CONTAINER_OF(base, struct loop_actor, actor);
-	struct vdi_loop	  *loop = actor->loop;
-	vd_mono		   before;
+	struct vdi_queued_actor *actor = vdi_queued_actor_of(base);
+	struct vdi_loop		*loop = VDI_CONTAINER_OF(actor->queue, struct vdi_loop, ready);
+	vd_mono			 before;
 
-	vdi_lock_acquire(&loop->lock);
-	before = vdi_timer_heap_next_due(&loop->timers);
-	vdi_timer_heap_set(&loop->timers, &actor->timer, due);
-	if (vdi_timer_heap_next_due(&loop->timers).ns < before.ns)
+	vdi_lock_acquire(&loop->ready.lock);
+	before = vdi_timer_heap_next_due(&loop->ready.timers);
+	vdi_timer_heap_set(&loop->ready.timers, &actor->timer, due);
+	if (vdi_timer_heap_next_due(&loop->ready.timers).ns < before.ns)
 		notify_and_unlock(loop);
 	else
 		vdi_lock_release(
 			/* an event that fires too early only checks the timers and sets itself again */
-			&loop->lock);
+			&loop->ready.lock);
 }
 
 static void loop_actor_close(struct vd_actor *base, void (*done)(void *arg), void *arg)
 {
-	struct loop_actor *actor = VDI_CONTAINER_OF(base, struct loop_actor, actor);
+	struct vdi_queued_actor *actor = vdi_queued_actor_of(base);
 
-	atomic_fetch_sub(&actor->loop->actors_open, 1);
-	actor->done = done;
-	actor->done_arg = arg;
-	if (vdi_actor_state_close(&actor->state))
+	if (vdi_queued_actor_close(actor, done, arg))
 		enqueue(actor);
 }
 
@@ -196,68 +149,19 @@ static vd_status loop_actor_new(void *executor, const struct vd_actor_options *o
 	static const struct vd_executor_ops ops = { loop_actor_new, loop_actor_wake, loop_actor_set_timer,
 						    loop_actor_close };
 	struct vdi_loop			   *loop = executor;
-	struct loop_actor		   *actor;
 
 	/* A loop must not block, so blocking actors run on the env's executor. */
 	if (options->blocking)
 		return vd_executor_actor_new(vdi_env_executor(loop->env), options, ret_actor);
-	actor = VDI_NEW(struct loop_actor);
-	if (actor == NULL)
-		return VD_NOMEM;
-	actor->actor.ops = &ops;
-	actor->loop = loop;
-	actor->options = *options;
-	atomic_init(&actor->state, 0);
-	atomic_fetch_add(&loop->actors_open, 1);
-	*ret_actor = &actor->actor;
-	return VD_OK;
+	return vdi_queued_actor_new(&loop->ready, &ops, options, ret_actor);
 }
 
 /* ---- Dispatch, on the loop thread ---- */
 
 static void fire_timers_locked(struct vdi_loop *loop)
 {
-	struct vdi_timer *timer;
-	vd_mono		  now;
-
-	if (loop->timers.count == 0)
-		return;
-	now = vd_env_now(loop->env);
-	while ((timer = vdi_timer_heap_pop_due(&loop->timers, now)) != NULL) {
-		struct loop_actor *actor = VDI_CONTAINER_OF(timer, struct loop_actor, timer);
-
-		if (vdi_actor_state_wake(&actor->state))
-			push_locked(loop, actor);
-	}
-}
-
-static void end_actor(struct loop_actor *actor)
-{
-	void (*done)(void *arg) = actor->done;
-	void *done_arg = actor->done_arg;
-
-	vdi_lock_acquire(&actor->loop->lock);
-	vdi_timer_heap_remove(&actor->loop->timers, &actor->timer);
-	vdi_lock_release(&actor->loop->lock);
-	vdi_free(actor);
-	if (done)
-		done(done_arg);
-}
-
-/* Returns the actor if it must be queued again. */
-static struct loop_actor *run_actor(struct loop_actor *actor)
-{
-	const char *outer = vdi_wait_enter_handler(actor->options.name);
-
-	if (!vdi_actor_state_start(&actor->state)) {
-		end_actor(actor);
-		actor = NULL;
-	} else {
-		actor->options.run(actor->options.arg);
-		actor = vdi_actor_state_finish(&actor->state) ? actor : NULL;
-	}
-	vdi_wait_leave_handler(outer);
-	return actor;
+	if (loop->ready.timers.count)
+		vdi_run_queue_fire_timers_locked(&loop->ready, vd_env_now(loop->env));
 }
 
 static void arm_timer(struct vdi_loop *loop, vd_mono due)
@@ -322,38 +226,38 @@ struct vdi_loop_iteration vdi_loop_longest_iteration(const struct vdi_loop *loop
 
 static void dispatch(struct vdi_loop *loop)
 {
-	struct loop_actor *actor;
-	struct loop_actor *again = NULL, **again_end = &again;
-	vd_mono		   due, until;
-	bool		   has_more;
-	bool		   is_stopping;
+	struct vdi_queued_actor *actor;
+	struct vdi_queued_actor *again = NULL, **again_end = &again;
+	vd_mono			 due, until;
+	bool			 has_more;
+	bool			 is_stopping;
 
 	vdi_loop_note_work();
 	until = vd_mono_add(vd_env_now(loop->env), ROUND_TIME_MAX);
-	vdi_lock_acquire(&loop->lock);
+	vdi_lock_acquire(&loop->ready.lock);
 	loop->is_dispatching = true;
 	for (unsigned i = 0; i < ROUND_MAX && (i == 0 || vd_env_now(loop->env).ns < until.ns); i++) {
 		fire_timers_locked(loop);
-		if (loop->is_stopping || (actor = pop_locked(loop)) == NULL)
+		if (loop->is_stopping || (actor = vdi_run_queue_pop_locked(&loop->ready)) == NULL)
 			break;
-		vdi_lock_release(&loop->lock);
-		actor = run_actor(actor);
-		vdi_lock_acquire(&loop->lock);
+		vdi_lock_release(&loop->ready.lock);
+		actor = vdi_queued_actor_run(actor);
+		vdi_lock_acquire(&loop->ready.lock);
 		if (actor) {
-			actor->queue_next = NULL;
+			actor->next = NULL;
 			*again_end = actor;
-			again_end = &actor->queue_next;
+			again_end = &actor->next;
 		}
 	}
 	while ((actor = again)) {
-		again = actor->queue_next;
-		push_locked(loop, actor);
+		again = actor->next;
+		vdi_run_queue_push_locked(&loop->ready, actor);
 	}
 	loop->is_dispatching = false;
-	has_more = loop->queue_first != NULL;
+	has_more = loop->ready.first != NULL;
 	is_stopping = loop->is_stopping;
-	due = vdi_timer_heap_next_due(&loop->timers);
-	vdi_lock_release(&loop->lock);
+	due = vdi_timer_heap_next_due(&loop->ready.timers);
+	vdi_lock_release(&loop->ready.lock);
 
 	arm_timer(loop, due);
 	if (is_stopping)
@@ -375,10 +279,10 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 	struct vdi_loop *loop = arg;
 
 	(void) what;
-	vdi_lock_acquire(&loop->lock);
+	vdi_lock_acquire(&loop->ready.lock);
 	drain(fd);
 	loop->is_notified = false;
-	vdi_lock_release(&loop->lock);
+	vdi_lock_release(&loop->ready.lock);
 	dispatch(loop);
 }
 
@@ -424,7 +328,7 @@ static void free_loop(struct vdi_loop *loop)
 		close(loop->event_fd);
 	if (loop->timer_fd >= 0)
 		close(loop->timer_fd);
-	vdi_lock_fini(&loop->lock);
+	vdi_run_queue_fini(&loop->ready);
 	vdi_free(loop);
 }
 
@@ -441,7 +345,7 @@ vd_status vdi_loop_new(const struct vd_env *env, struct vdi_loop **ret_loop)
 	loop->env = env;
 	loop->timer_fd_due = VD_NEVER;
 	loop->executor = (struct vd_executor) { &ops, loop };
-	vdi_lock_init(&loop->lock, VDI_LOCK_LOOP);
+	vdi_run_queue_init(&loop->ready, VDI_LOCK_LOOP);
 	loop->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (loop->event_fd < 0 || loop->timer_fd < 0) {
@@ -474,10 +378,10 @@ void vdi_loop_run(struct vdi_loop *loop)
 	dispatch(loop);
 	end_iteration(loop); /* the code after this may block */
 	do {
-		vdi_lock_acquire(&loop->lock);
+		vdi_lock_acquire(&loop->ready.lock);
 		is_stopping = loop->is_stopping;
 		loop->is_stopping = false;
-		vdi_lock_release(&loop->lock);
+		vdi_lock_release(&loop->ready.lock);
 		if (!is_stopping)
 			VDI_CHECK(event_base_loop(loop->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) >= 0);
 		end_iteration(loop);
@@ -513,29 +417,21 @@ vd_status vdi_loop_start_thread(struct vdi_loop *loop, const char *name)
 
 void vdi_loop_stop(struct vdi_loop *loop)
 {
-	vdi_lock_acquire(&loop->lock);
+	vdi_lock_acquire(&loop->ready.lock);
 	loop->is_stopping = true;
 	notify_and_unlock(loop);
 }
 
 struct vdi_loop *vdi_loop_free(struct vdi_loop *loop)
 {
-	struct loop_actor *actor;
-
 	if (loop == NULL)
 		return NULL;
 	if (loop->has_thread) {
 		vdi_loop_stop(loop);
 		vdi_thread_join(&loop->thread);
 	}
-	VDI_CHECK(atomic_load(&loop->actors_open) == 0);
-	vdi_lock_acquire(&loop->lock);
-	while ((actor = pop_locked(loop)) != NULL) {
-		vdi_lock_release(&loop->lock);
-		VDI_CHECK(run_actor(actor) == NULL); /* only closing actors are left */
-		vdi_lock_acquire(&loop->lock);
-	}
-	vdi_lock_release(&loop->lock);
+	VDI_CHECK(atomic_load(&loop->ready.actors_open) == 0);
+	vdi_run_queue_drain(&loop->ready);
 	event_del(&loop->wake_event);
 	event_del(&loop->timer_event);
 	evtimer_del(&loop->turn_event);
