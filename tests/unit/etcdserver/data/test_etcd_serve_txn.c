@@ -17,6 +17,7 @@ static Etcdserverpb__RequestOp *put_op(Etcdserverpb__PutRequest *request, Etcdse
 	return op;
 }
 
+/* rules: E-150 */
 static void e450_limits_of_transactions(void **state)
 {
 	Etcdserverpb__TxnRequest   txn = ETCDSERVERPB__TXN_REQUEST__INIT;

@@ -5,6 +5,8 @@
 #include <pthread.h>
 
 #include "http_fixture.h"
+#include "rpc_fixture.h"
+#include "rpc_transport.h"
 #include "serve_rpc.h"
 #include "vdtest.h"
 
@@ -98,13 +100,84 @@ static void an_address_that_cannot_be_used(void **state)
 	ask(test, "/health", "true");
 }
 
+/* ---- Limits that nobody has chosen ---- */
+
+static struct vdi_rpc_server_options noted;
+
+static vd_status note_options(const struct vd_env *env_of, const struct vdi_rpc_server_options *options,
+			      struct vdi_rpc_server **ret_server, struct vd_error *reterr)
+{
+	(void) env_of;
+	(void) ret_server;
+	noted = *options;
+	return vd_error_set(reterr, VD_IO, "noted");
+}
+
+/* rules: E-151 */
+static void e150_defaults_of_the_transport(void **state)
+{
+	static const char *const	     listen[] = { "127.0.0.1:0" };
+	static const struct vd_rpc_transport notes = { .name = "notes", .server_new = note_options };
+	struct rpc_test			    *test = *state;
+	struct vdi_serve_rpc_options options = { .listen = listen, .listen_count = 1, .transport = &notes };
+	struct vdi_serve_rpc	    *rpc;
+
+	assert_status(vdi_serve_rpc_new(test->server, &options, &rpc, NULL), VD_IO);
+	assert_int_equal(noted.receive_size_max, 2097152);
+	assert_int_equal(noted.streams_max, 0);
+	assert_int_equal(noted.ping_interval_min.ns, VD_SECONDS(5).ns);
+	assert_int_equal(noted.keepalive_time.ns, VD_SECONDS(7200).ns);
+	assert_int_equal(noted.keepalive_timeout.ns, VD_SECONDS(20).ns);
+	options.streams_max = 3;
+	options.ping_interval_min = VD_SECONDS(6);
+	options.keepalive_time = VD_SECONDS(7);
+	options.keepalive_timeout = VD_SECONDS(8);
+	assert_status(vdi_serve_rpc_new(test->server, &options, &rpc, NULL), VD_IO);
+	assert_int_equal(noted.streams_max, 3);
+	assert_int_equal(noted.ping_interval_min.ns, VD_SECONDS(6).ns);
+	assert_int_equal(noted.keepalive_time.ns, VD_SECONDS(7).ns);
+	assert_int_equal(noted.keepalive_timeout.ns, VD_SECONDS(8).ns);
+}
+
+/* A request of more than 1.5 MiB is refused by the server, a message of more than 2 MiB by the transport. */
+static void e150_the_largest_message(void **state)
+{
+	struct rpc_test		*test = *state;
+	Etcdserverpb__PutRequest request = ETCDSERVERPB__PUT_REQUEST__INIT;
+	uint8_t			*value = calloc(1, 2097152), *bytes = malloc(2097153);
+	const char		*address = vdi_serve_rpc_address(test->rpc, 0);
+	struct vdi_rpc_client	*client = rpc_connect(test->env, &address, 1, NULL);
+	struct rpc_answer	 answer;
+	size_t			 size;
+
+	request.key = etcd_bytes("big");
+	request.value = (ProtobufCBinaryData) { 2097152, value };
+	while (protobuf_c_message_get_packed_size(&request.base) > 2097152)
+		request.value.len--;
+	size = protobuf_c_message_pack(&request.base, bytes);
+	assert_int_equal(size, 2097152);
+	answer = rpc_ask_simply(test->env, client, "/etcdserverpb.KV/Put", (struct vd_bytes) { bytes, size },
+				VD_SECONDS(300));
+	assert_int_equal(answer.end.code, VDI_RPC_INVALID_ARGUMENT);
+	assert_string_equal(answer.text, "etcdserver: request is too large");
+	request.value.len++;
+	size = protobuf_c_message_pack(&request.base, bytes);
+	answer = rpc_ask_simply(test->env, client, "/etcdserverpb.KV/Put", (struct vd_bytes) { bytes, size },
+				VD_SECONDS(300));
+	assert_int_equal(answer.end.code, VDI_RPC_RESOURCE_EXHAUSTED);
+	assert_string_equal(answer.text, "grpc: received message larger than max (2097153 vs. 2097152)");
+	rpc_close(test->env, client);
+	free(value);
+	free(bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		CASE(e152_endpoints_on_the_clients_port),
-		CASE(e152_several_may_ask_at_once),
-		CASE(an_address_that_cannot_be_used),
+		CASE(e152_endpoints_on_the_clients_port), CASE(e152_several_may_ask_at_once),
+		CASE(an_address_that_cannot_be_used),	  CASE(e150_defaults_of_the_transport),
+		CASE(e150_the_largest_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

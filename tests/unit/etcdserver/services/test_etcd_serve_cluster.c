@@ -175,6 +175,7 @@ static void e120_ids_and_term_stay(void **state)
 	}
 }
 
+/* rules: E-150 */
 static void e161_status(void **state)
 {
 	struct etcd_server_fixture   *fixture = *state;

@@ -424,6 +424,7 @@ static void e603_e604_e605_pages_of_one_revision(void **state)
 	ETCD_FREE(response);
 }
 
+/* rules: E-150 */
 static void e465_request_too_large(void **state)
 {
 	Etcdserverpb__PutRequest request = ETCDSERVERPB__PUT_REQUEST__INIT;
@@ -506,6 +507,7 @@ static void e466_leases_and_transactions_have_a_cost(void **state)
 	assert_int_equal(status.current, 2);
 }
 
+/* rules: E-150 */
 static void e466_e467_quota_raises_the_alarm_and_it_stays(void **state)
 {
 	struct etcd_server_fixture     *fixture = *state;

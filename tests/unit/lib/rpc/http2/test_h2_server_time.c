@@ -345,14 +345,67 @@ static void a_deadline_comes_to_the_nanosecond(void **state)
 
 /* ---- Clients that say nothing ---- */
 
-static void silent_clients_are_asked_whether_they_live(void **state)
+/* Pings when that time has passed since the last one; the server answers. */
+static void ping_after(struct peer *peer, vd_dur time)
+{
+	struct frame frame = { 0 };
+
+	vdi_clock_sim_advance(&clock_sim, time);
+	assert_true(peer_frame(peer, NGHTTP2_PING, 0, 0, "12345678", 8));
+	do {
+		assert_true(peer_next(peer, &frame));
+		assert_int_not_equal(frame.type, NGHTTP2_GOAWAY);
+	} while (frame.type != NGHTTP2_PING || !(frame.flags & NGHTTP2_FLAG_ACK));
+}
+
+/* Every 5 s, or 30 s as kube-apiserver, they may go on without end; also without a stream. The first faster
+ * ones are tolerated. */
+static void e151_pings_every_5_s_are_accepted(void **state)
+{
+	static const int64_t	      accepted[] = { 5, 30, 86400 };
+	struct vdi_rpc_server_options options = { .ping_interval_min = VD_SECONDS(5), .threads = 1 };
+	struct peer		      peer;
+	struct frame		      frame = { 0 };
+
+	(void) state;
+	env = hand_clock_env(&clock_sim);
+	assert_status(rpc_echo_start(&echo, env, NULL, &options, NULL), VD_OK);
+	for (int with_stream = 0; with_stream < 2; with_stream++) {
+		peer_connect(&peer, rpc_echo_address(&echo));
+		peer_begin(&peer, -1);
+		if (with_stream) {
+			assert_true(peer_request(&peer, 1, "/test.Echo/Hang", 0, NULL));
+			assert_true(peer_message(&peer, 1, "x", NGHTTP2_FLAG_END_STREAM));
+		}
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(accepted); i++)
+			for (int j = 0; j < 20; j++)
+				ping_after(&peer, VD_SECONDS(accepted[i]));
+		ping_after(&peer, JUST_BEFORE(VD_SECONDS(5)));
+		ping_after(&peer, JUST_BEFORE(VD_SECONDS(5)));
+		ping_after(&peer, VD_SECONDS(5));
+		vdi_clock_sim_advance(&clock_sim, JUST_BEFORE(VD_SECONDS(5)));
+		assert_true(peer_frame(&peer, NGHTTP2_PING, 0, 0, "12345678", 8));
+		do
+			assert_true(peer_next(&peer, &frame));
+		while (frame.type != NGHTTP2_GOAWAY);
+		assert_int_equal(frame.payload[7], NGHTTP2_ENHANCE_YOUR_CALM);
+		assert_memory_equal(frame.payload + 8, "too_many_pings", 14);
+		peer_close(&peer);
+	}
+	rpc_echo_stop(&echo, env);
+	env = vd_env_free(env);
+	assert_int_equal(echo.accepted, echo.ended);
+}
+
+/* After etcd's two hours, and for its 20 s. */
+static void e151_silent_clients_are_asked_whether_they_live(void **state)
 {
 	struct peer  peer;
 	struct frame frame = { 0 };
 
 	(void) state;
-	start_with((struct vdi_rpc_server_options) { .keepalive_time = VD_SECONDS(10),
-						     .keepalive_timeout = VD_SECONDS(3) });
+	start_with((struct vdi_rpc_server_options) { .keepalive_time = VD_SECONDS(7200),
+						     .keepalive_timeout = VD_SECONDS(20) });
 	peer_connect(&peer, rpc_echo_address(&echo));
 	peer_begin(&peer, -1);
 	assert_true(peer_frame(&peer, NGHTTP2_PING, 0, 0, "12345678", 8));
@@ -360,14 +413,18 @@ static void silent_clients_are_asked_whether_they_live(void **state)
 		assert_true(peer_next(&peer, &frame));
 	while (frame.type != NGHTTP2_PING || !(frame.flags & NGHTTP2_FLAG_ACK));
 	take_turns();
-	advance(JUST_BEFORE(VD_SECONDS(10)));
+	advance(JUST_BEFORE(VD_SECONDS(7200)));
 	assert_int_equal(recv(peer.fd, &frame, 1, MSG_DONTWAIT | MSG_PEEK), -1);
 	advance(AN_INSTANT);
 	assert_true(peer_next(&peer, &frame));
 	assert_int_equal(frame.type, NGHTTP2_PING);
 	assert_int_equal(frame.flags, 0);
-	peer_close(&peer);
 	take_turns();
+	/* peer_next has answered it; the next one gets no answer. */
+	advance(VD_SECONDS(7200));
+	expect_cut_after(peer.fd, VD_SECONDS(20));
+	peer.fd = -1;
+	peer_close(&peer);
 	(void) stop(NULL);
 }
 
@@ -557,7 +614,8 @@ int main(void)
 		TEST(after_the_last_answer_the_clients_end_has_half_a_second),
 		cmocka_unit_test(a_drained_connection_ends_with_what_it_has),
 		TEST(a_deadline_comes_to_the_nanosecond),
-		cmocka_unit_test(silent_clients_are_asked_whether_they_live),
+		cmocka_unit_test(e151_pings_every_5_s_are_accepted),
+		cmocka_unit_test(e151_silent_clients_are_asked_whether_they_live),
 		cmocka_unit_test(whoever_does_not_read_is_cut_largest_first),
 		cmocka_unit_test(whoever_reads_is_not_cut_however_slowly),
 		cmocka_unit_test(a_call_is_cut_once),
