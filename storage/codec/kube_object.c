@@ -194,9 +194,10 @@ static bool append_text(char *key, size_t max, size_t *size, struct vd_bytes tex
 vd_status vdi_kube_object_kv(const struct vdi_kube_object *object, const char *prefix, bool is_delete,
 			     struct vd_kv **ret_kv, struct vd_error *reterr)
 {
-	char	  key[VD_KEY_SIZE_MAX];
-	size_t	  size = 0;
-	vd_status status;
+	char		key[VD_KEY_SIZE_MAX];
+	struct vd_bytes value;
+	size_t		size = 0;
+	vd_status	status;
 
 	if (object->name.size == 0 || object->revision == 0)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "the object has no %s",
@@ -211,8 +212,8 @@ vd_status vdi_kube_object_kv(const struct vdi_kube_object *object, const char *p
 	    !append_text(key, sizeof key, &size, object->name))
 		return vd_error_set(reterr, VD_BAD_REQUEST, "a name of %zu bytes is too long",
 				    object->name.size);
-	status = vd_kv_new((struct vd_bytes) { key, size },
-			   is_delete ? VD_BYTES_NONE : object->value, ret_kv);
+	value = is_delete ? VD_BYTES_NONE : object->value;
+	status = vd_kv_new((struct vd_bytes) { key, size }, value, ret_kv);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	(*ret_kv)->mod_rev = object->revision;

@@ -223,7 +223,7 @@ static vd_status next_locked(struct vdi_kube_source_watch *watch, size_t max,
 	return take_progress_locked(watch, ret_batch);
 }
 
-/* Drops events that all watches have taken; not while a list is read, after which its reader opens a watch. */
+/* Drops events that all watches have taken; not while a list is read, whose reader opens a watch next. */
 static void trim_ring_locked(struct vdi_kube_source *source)
 {
 	struct vdi_kube_source_watch *watch;
