@@ -159,6 +159,15 @@ row("event, 50 together, 100 watches", "etcd", "etcd-burst:100:50", "us CPU", ra
 row("object of 100,000, listed in pages", "etcd", "etcd-list:pages", "us CPU", **client)
 row("the same until a Cacher over it is ready", "etcd", "etcd-list:cacher", "us CPU", 4, **client)
 
+section("An informer of `vedette/kube.h` beside client-go's, on a real kube-apiserver", "Pods of 4 KB over TLS: JSON here, typed pods over protobuf in client-go. A writer changes one pod after the other, "
+        "so each event wakes the informer by itself. CPU of the informer's process, memory after the events; the kube-apiserver's CPU includes the writer's requests.")
+informer = dict(peer="client-go")
+for pods in (10000, 100000):
+    row("event, {:,} pods".format(pods), "kube", "kube-informer:%d" % pods, "us CPU", field="event_cpu_us", ratio=0.25, **informer)
+    row("memory (RSS), {:,} pods".format(pods), "kube", "kube-informer:%d" % pods, "MB", field="rss_mb", ratio=0.2, **informer)
+    row("CPU of the kube-apiserver for an event, {:,} pods".format(pods), "kube", "kube-informer:%d" % pods, "us CPU", field="upstream_cpu_us", ratio=1.0, **informer)
+    row("start until synced, for each of {:,} pods".format(pods), "kube", "kube-informer:%d" % pods, "us CPU", field="sync_cpu_us", **informer)
+
 section("Replay and kinds", "`vedette replay --quiet`, 1 KB objects, the log through a pipe; ingest of one event of other kinds, in process. "
         "A replay became a quarter faster when its blocks no longer came from malloc (lib/base/alloc_slab), and a tenth when values were no longer scanned twice (storage/codec/codec_json.h).")
 row("events into 1 watch of everything", "replay", "replay:1", "a second of CPU", at_least=True)

@@ -34,15 +34,43 @@ void vdi_informer_forget_place(struct vd_informer *informer)
 	vdi_btree_clear(&informer->seen);
 }
 
+/* Changes the tree, and the indexes or neither. A snapshot, with which the tree could be restored, makes the
+ * change copy nodes with all their references; without indexes nothing can fail after the tree. */
+static vd_status change_locked(struct vd_informer *informer, struct vd_bytes key, struct vd_object *object,
+			       const struct vdi_index_change *old_entries,
+			       const struct vdi_index_change *entries)
+{
+	struct vdi_btree_snapshot before = { 0 };
+	struct vdi_btree	  undone;
+	vd_status		  status;
+
+	if (informer->index_count > 0)
+		vdi_btree_snapshot(&informer->objects, &before);
+	status = object ? vdi_btree_put(&informer->objects, object, NULL) :
+			  vdi_btree_remove(&informer->objects, key, NULL);
+	if (informer->index_count == 0)
+		return status;
+	if (status == VD_OK)
+		status = vdi_index_change_apply(old_entries, entries, informer->indexes,
+						informer->index_count);
+	if (status == VD_OK) {
+		vdi_btree_snapshot_release(&before);
+	} else {
+		undone = informer->objects;
+		informer->objects.live = before;
+		vdi_btree_fini(&undone);
+	}
+	return status;
+}
+
 /* Puts object, or (object NULL) removes the one with this key. The caller owns the reference of *ret_old.
  * VD_NOT_FOUND: nothing to remove. */
 static vd_status change(struct vd_informer *informer, struct vd_bytes key, struct vd_object *object,
 			struct vd_object **ret_old)
 {
-	struct vdi_index_change	  old_entries, entries;
-	struct vdi_btree_snapshot before;
-	struct vd_object	 *old;
-	vd_status		  status;
+	struct vdi_index_change old_entries, entries;
+	struct vd_object       *old;
+	vd_status		status;
 
 	/* Only this actor changes the trees. */
 	old = vdi_btree_snapshot_get(vdi_btree_view(&informer->objects), key);
@@ -55,20 +83,7 @@ static vd_status change(struct vd_informer *informer, struct vd_bytes key, struc
 	if (old)
 		vd_object_ref(old);
 	vdi_lock_acquire(&informer->lock);
-	vdi_btree_snapshot(&informer->objects, &before);
-	status = object ? vdi_btree_put(&informer->objects, object, NULL) :
-			  vdi_btree_remove(&informer->objects, key, NULL);
-	if (status == VD_OK)
-		status = vdi_index_change_apply(&old_entries, &entries, informer->indexes,
-						informer->index_count);
-	if (status != VD_OK) {
-		struct vdi_btree undone = informer->objects;
-
-		informer->objects.live = before;
-		vdi_btree_fini(&undone);
-	} else {
-		vdi_btree_snapshot_release(&before);
-	}
+	status = change_locked(informer, key, object, &old_entries, &entries);
 	vdi_lock_release(&informer->lock);
 	vdi_index_change_fini(&old_entries);
 	vdi_index_change_fini(&entries);

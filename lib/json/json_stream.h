@@ -15,7 +15,6 @@ struct vdi_json_stream {
 	char	*data; /* bytes from the start of a value that has not ended */
 	size_t	 size;
 	size_t	 capacity;
-	size_t	 scanned;
 	unsigned depth;
 	bool	 in_string, escaped;
 	uint64_t lines; /* line ends so far */

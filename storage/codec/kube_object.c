@@ -180,12 +180,24 @@ static bool is_segment(struct vd_bytes name)
 	       !vd_bytes_equal(name, vd_bytes_of(".."));
 }
 
+/* printf would take longer than the rest of the key's making. False: no room. */
+static bool append_text(char *key, size_t max, size_t *size, struct vd_bytes text)
+{
+	if (text.size > max - *size)
+		return false;
+	if (text.size)
+		memcpy(key + *size, text.data, text.size);
+	*size += text.size;
+	return true;
+}
+
 vd_status vdi_kube_object_kv(const struct vdi_kube_object *object, const char *prefix, bool is_delete,
 			     struct vd_kv **ret_kv, struct vd_error *reterr)
 {
-	char	  key[VD_KEY_SIZE_MAX + 1];
-	int	  size;
-	vd_status status;
+	char		key[VD_KEY_SIZE_MAX];
+	struct vd_bytes value;
+	size_t		size = 0;
+	vd_status	status;
 
 	if (object->name.size == 0 || object->revision == 0)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "the object has no %s",
@@ -194,16 +206,14 @@ vd_status vdi_kube_object_kv(const struct vdi_kube_object *object, const char *p
 		return vd_error_set(reterr, VD_BAD_REQUEST, "the name \"%.*s\" cannot be part of a key",
 				    (int) VDI_MIN(object->name.size, (size_t) 80),
 				    (const char *) object->name.data);
-	size = snprintf(key, sizeof key, "%s%.*s%s%.*s", prefix,
-			(int) VDI_MIN(object->namespace_name.size, sizeof key),
-			object->namespace_name.size ? (const char *) object->namespace_name.data : "",
-			object->namespace_name.size ? "/" : "", (int) VDI_MIN(object->name.size, sizeof key),
-			(const char *) object->name.data);
-	if (size < 0 || (size_t) size >= sizeof key)
+	if (!append_text(key, sizeof key, &size, vd_bytes_of(prefix)) ||
+	    !append_text(key, sizeof key, &size, object->namespace_name) ||
+	    !append_text(key, sizeof key, &size, vd_bytes_of(object->namespace_name.size ? "/" : "")) ||
+	    !append_text(key, sizeof key, &size, object->name))
 		return vd_error_set(reterr, VD_BAD_REQUEST, "a name of %zu bytes is too long",
 				    object->name.size);
-	status = vd_kv_new((struct vd_bytes) { key, (size_t) size },
-			   is_delete ? VD_BYTES_NONE : object->value, ret_kv);
+	value = is_delete ? VD_BYTES_NONE : object->value;
+	status = vd_kv_new((struct vd_bytes) { key, size }, value, ret_kv);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	(*ret_kv)->mod_rev = object->revision;

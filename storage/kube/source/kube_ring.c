@@ -13,9 +13,10 @@ static size_t bytes_of(const struct vdi_kube_change *change)
 	return bytes;
 }
 
-void vdi_kube_ring_init(struct vdi_kube_ring *ring, size_t bytes_max)
+void vdi_kube_ring_init(struct vdi_kube_ring *ring, size_t bytes_min, size_t bytes_max)
 {
 	memset(ring, 0, sizeof *ring);
+	ring->bytes_min = bytes_min;
 	ring->bytes_max = bytes_max;
 }
 
@@ -66,15 +67,15 @@ static vd_rev revision_at(const struct vdi_kube_ring *ring, uint64_t number)
 	return vdi_kube_ring_at(ring, number)->kv->mod_rev;
 }
 
-/* Drops the oldest visible revision; false: it is the newest one. */
-static bool drop_revision(struct vdi_kube_ring *ring)
+/* Drops the oldest visible revision; false: it is the newest one, or it ends at or after cursor. */
+static bool drop_revision(struct vdi_kube_ring *ring, uint64_t cursor)
 {
 	vd_rev revision;
 
-	if (ring->first == ring->visible)
+	if (ring->first == ring->visible || ring->first >= cursor)
 		return false;
 	revision = revision_at(ring, ring->first);
-	if (revision == revision_at(ring, ring->end - 1))
+	if (revision == revision_at(ring, cursor < ring->end ? cursor : ring->end - 1))
 		return false;
 	while (revision_at(ring, ring->first) == revision)
 		drop_first(ring);
@@ -87,7 +88,13 @@ void vdi_kube_ring_push(struct vdi_kube_ring *ring, const struct vdi_kube_change
 	VDI_CHECK(ring->end - ring->first < ring->capacity);
 	*vdi_kube_ring_at(ring, ring->end++) = *change;
 	ring->bytes += bytes_of(change);
-	while (ring->bytes > ring->bytes_max && drop_revision(ring))
+	while (ring->bytes > ring->bytes_max && drop_revision(ring, ring->end))
+		;
+}
+
+void vdi_kube_ring_trim(struct vdi_kube_ring *ring, uint64_t cursor)
+{
+	while (ring->bytes > ring->bytes_min && drop_revision(ring, cursor))
 		;
 }
 

@@ -520,7 +520,7 @@ static struct vdi_kube_source *new_source(struct vd_kube *kube)
 	source->member.health = fill_health;
 	atomic_init(&source->references, 1);
 	vdi_lock_init(&source->lock, VDI_LOCK_STORE);
-	vdi_kube_ring_init(&source->ring, VDI_KUBE_RING_BYTES_MAX);
+	vdi_kube_ring_init(&source->ring, VDI_KUBE_RING_BYTES_MIN, VDI_KUBE_RING_BYTES_MAX);
 	TAILQ_INIT(&source->calls);
 	TAILQ_INIT(&source->started);
 	TAILQ_INIT(&source->asks_next);

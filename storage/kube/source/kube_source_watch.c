@@ -223,6 +223,22 @@ static vd_status next_locked(struct vdi_kube_source_watch *watch, size_t max,
 	return take_progress_locked(watch, ret_batch);
 }
 
+/* Drops events that all watches have taken; not while a list is read, whose reader opens a watch next. */
+static void trim_ring_locked(struct vdi_kube_source *source)
+{
+	struct vdi_kube_source_watch *watch;
+	uint64_t		      cursor = source->ring.visible;
+
+	if (source->ring.bytes <= source->ring.bytes_min || !LIST_EMPTY(&source->streams))
+		return;
+	LIST_FOREACH(watch, &source->watches, node)
+	{
+		if (watch->is_placed && watch->end.code == VD_OK)
+			cursor = VDI_MIN(cursor, watch->cursor);
+	}
+	vdi_kube_ring_trim(&source->ring, cursor);
+}
+
 vd_status vdi_kube_source_watch_next(struct vd_store_watch *base, size_t event_count_max,
 				     struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
@@ -234,6 +250,7 @@ vd_status vdi_kube_source_watch_next(struct vd_store_watch *base, size_t event_c
 	vdi_lock_acquire(&source->lock);
 	status = next_locked(watch, event_count_max, ret_batch);
 	watch->is_waiting = status == VD_AGAIN;
+	trim_ring_locked(source);
 	if (status != VD_OK && status != VD_AGAIN && reterr) {
 		*reterr = watch->end;
 		if (watch->end.code == VD_OK)

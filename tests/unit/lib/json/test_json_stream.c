@@ -130,6 +130,73 @@ static void without_memory_nothing_is_taken(void **state)
 	vdi_json_stream_fini(&stream);
 }
 
+/* ---- Blocks ---- */
+
+/* Notes the values' places and lines instead of their text. */
+static vd_status note_place(void *arg, struct vd_bytes value)
+{
+	struct found *found = arg;
+	size_t	      size = strlen(found->text);
+
+	if (size + 40 < sizeof found->text)
+		(void) snprintf(found->text + size, sizeof found->text - size, "%llu:%zu:%02x|",
+				(unsigned long long) found->stream->line, value.size,
+				((const unsigned char *) value.data)[value.size / 2]);
+	return VD_OK;
+}
+
+static vd_status feed_places(const char *text, size_t size, size_t chunk, struct found *found)
+{
+	struct vdi_json_stream stream = { 0 };
+	vd_status	       status = VD_OK;
+
+	*found = (struct found) { .stream = &stream };
+	for (size_t at = 0; at < size && status == VD_OK; at += chunk)
+		status = vdi_json_stream_feed(&stream,
+					      (struct vd_bytes) { text + at, VDI_MIN(chunk, size - at) },
+					      note_place, found);
+	(void) snprintf(found->text + strlen(found->text), 20, "%u%u%u", stream.depth, stream.in_string,
+			stream.escaped);
+	vdi_json_stream_fini(&stream);
+	return status;
+}
+
+/* Random text of the characters that matter, with long runs of the others. */
+static size_t make_text(char *text, size_t max)
+{
+	static const char letters[] = "{}[]{}[]\"\"\"\\\\\n ,:a\x5c\x7b\xdb\xdd\xa2";
+	size_t		  size = 1 + (size_t) rand() % max;
+
+	text[0] = '{';
+	for (size_t at = 1; at < size; at++) {
+		size_t run = rand() % 8 == 0 ? (size_t) rand() % 150 : 0;
+
+		for (; run > 0 && at < size; run--)
+			text[at++] = 'x';
+		if (at < size)
+			text[at] = letters[(size_t) rand() % (sizeof letters - 1)];
+	}
+	return size;
+}
+
+/* Chunks of one byte are too short for blocks. */
+static void blocks_find_what_single_characters_find(void **state)
+{
+	char	     text[2000];
+	struct found found, expected;
+
+	for (unsigned i = 0; i < 20000; i++) {
+		size_t	  size = make_text(text, i % 2 ? sizeof text : 200);
+		vd_status status = feed_places(text, size, 1, &expected);
+
+		for (size_t chunk = 64; chunk < size + 64; chunk = chunk * 3 + 7) {
+			assert_status(feed_places(text, size, chunk, &found), status);
+			if (status == VD_OK)
+				assert_string_equal(found.text, expected.text);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +205,7 @@ int main(void)
 		cmocka_unit_test(the_callback_may_end_the_feed),
 		cmocka_unit_test(a_value_has_a_largest_size),
 		cmocka_unit_test(without_memory_nothing_is_taken),
+		cmocka_unit_test(blocks_find_what_single_characters_find),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ static void a_start_is_found_by_revision(void **state)
 	struct vdi_kube_ring ring;
 	uint64_t	     cursor;
 
-	vdi_kube_ring_init(&ring, 1 << 20);
+	vdi_kube_ring_init(&ring, 0, 1 << 20);
 	vdi_kube_ring_reset(&ring, 10);
 	assert_int_equal(vdi_kube_ring_shown(&ring), 10);
 	assert_status(vdi_kube_ring_find(&ring, 11, &cursor), VD_OK);
@@ -45,7 +45,7 @@ static void the_oldest_revision_is_dropped_as_a_whole(void **state)
 	struct vdi_kube_ring ring;
 	uint64_t	     cursor;
 
-	vdi_kube_ring_init(&ring, 4000);
+	vdi_kube_ring_init(&ring, 0, 4000);
 	vdi_kube_ring_reset(&ring, 10);
 	push(&ring, "a", 11, 1000);
 	push(&ring, "b", 11, 1000);
@@ -71,11 +71,44 @@ static void the_oldest_revision_is_dropped_as_a_whole(void **state)
 	vdi_kube_ring_fini(&ring);
 }
 
+static void a_trim_drops_what_is_before_the_cursor(void **state)
+{
+	struct vdi_kube_ring ring;
+
+	vdi_kube_ring_init(&ring, 2500, 1 << 20);
+	vdi_kube_ring_reset(&ring, 10);
+	push(&ring, "a", 11, 1000);
+	push(&ring, "b", 11, 1000);
+	push(&ring, "c", 12, 1000);
+	push(&ring, "d", 13, 1000);
+	vdi_kube_ring_show(&ring);
+	vdi_kube_ring_trim(&ring, 0);
+	assert_int_equal(ring.first, 0);
+	vdi_kube_ring_trim(&ring, 1); /* inside revision 11 */
+	assert_int_equal(ring.first, 0);
+	vdi_kube_ring_trim(&ring, 2);
+	assert_int_equal(ring.first, 2);
+	assert_int_equal(ring.after, 11);
+	vdi_kube_ring_trim(&ring, 4); /* bytes_min stays */
+	assert_int_equal(ring.first, 2);
+	push(&ring, "e", 14, 1000);
+	vdi_kube_ring_show(&ring);
+	vdi_kube_ring_trim(&ring, 5);
+	assert_int_equal(ring.first, 3);
+	/* The newest revision stays, also if nothing is to be kept; the next one is found. */
+	ring.bytes_min = 0;
+	vdi_kube_ring_trim(&ring, 5);
+	assert_int_equal(ring.first, 4);
+	assert_int_equal(ring.after, 13);
+	assert_int_equal(vdi_kube_ring_shown(&ring), 14);
+	vdi_kube_ring_fini(&ring);
+}
+
 static void torture_a_failed_reserve_changes_nothing(void **state)
 {
 	struct vdi_kube_ring ring;
 
-	vdi_kube_ring_init(&ring, 1 << 20);
+	vdi_kube_ring_init(&ring, 0, 1 << 20);
 	for (vd_rev revision = 1; revision <= 64; revision++)
 		push(&ring, "k", revision, 1);
 	vdi_alloc_fail_nth(1, 1);
@@ -94,6 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_start_is_found_by_revision),
 		cmocka_unit_test(the_oldest_revision_is_dropped_as_a_whole),
+		cmocka_unit_test(a_trim_drops_what_is_before_the_cursor),
 		cmocka_unit_test(torture_a_failed_reserve_changes_nothing),
 	};
 
