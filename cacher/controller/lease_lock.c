@@ -79,6 +79,17 @@ static int32_t int_of(struct vdi_tree *tree, const struct vdi_node *root, const 
 	return (int32_t) VDI_MAX(0, VDI_MIN(number, INT32_MAX));
 }
 
+/* A NUL inside the server's text becomes the byte 0xff, which no JSON text contains: otherwise the holder
+ * would equal a candidate whose identity is its first part, and two candidates would lead. */
+static void take_holder(struct vd_bytes text, char holder[VD_LEADER_IDENTITY_SIZE_MAX])
+{
+	for (size_t i = 0; i < text.size; i++) {
+		holder[i] = ((const char *) text.data)[i];
+		if (holder[i] == 0)
+			holder[i] = (char) 0xff;
+	}
+}
+
 static vd_status read_record(struct vd_bytes text, struct vd_leader_record *ret_record,
 			     struct vd_error *reterr)
 {
@@ -93,8 +104,8 @@ static vd_status read_record(struct vd_bytes text, struct vd_leader_record *ret_
 		if (holder.size >= VD_LEADER_IDENTITY_SIZE_MAX)
 			status = vd_error_set(reterr, VD_TOO_BIG, "the holder of the Lease has %zu bytes",
 					      holder.size);
-		else if (holder.size)
-			memcpy(ret_record->holder, holder.data, holder.size);
+		else
+			take_holder(holder, ret_record->holder);
 		ret_record->lease_duration_s = int_of(&tree, root, "spec.leaseDurationSeconds");
 		ret_record->leader_transitions = int_of(&tree, root, "spec.leaseTransitions");
 		ret_record->acquire_time = time_of(&tree, root, "spec.acquireTime");

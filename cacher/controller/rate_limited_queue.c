@@ -357,7 +357,8 @@ vd_status vd_work_queue_new(const struct vd_env *env, const struct vd_work_queue
 
 /* ---- Adding ---- */
 
-/* Finds or creates the item of a key that a caller adds, under the lock. */
+enum addition { ADD, ADD_AFTER, ADD_RATE_LIMITED };
+
 static vd_status admit_locked(struct vd_work_queue *queue, struct vd_bytes key,
 			      struct vdi_work_item **ret_item)
 {
@@ -368,7 +369,8 @@ static vd_status admit_locked(struct vd_work_queue *queue, struct vd_bytes key,
 	return find_or_new_locked(queue, key, ret_item);
 }
 
-vd_status vd_work_queue_add(struct vd_work_queue *queue, struct vd_bytes key)
+/* Adds a key for a caller; delay: of ADD_AFTER. */
+static vd_status add(struct vd_work_queue *queue, struct vd_bytes key, enum addition addition, vd_dur delay)
 {
 	struct vdi_work_item *item;
 	vd_status	      status;
@@ -377,41 +379,29 @@ vd_status vd_work_queue_add(struct vd_work_queue *queue, struct vd_bytes key)
 	VDI_REQUIRE_BYTES(key, NULL);
 	vdi_lock_acquire(&queue->lock);
 	status = admit_locked(queue, key, &item);
-	if (status == VD_OK)
+	if (status == VD_OK && addition == ADD_RATE_LIMITED)
+		delay = vdi_rate_limited_queue_failed_locked(queue, item);
+	if (status == VD_OK && addition == ADD)
 		add_item_locked(queue, item);
-	vdi_lock_release(&queue->lock);
-	return status;
-}
-
-vd_status vd_work_queue_add_after(struct vd_work_queue *queue, struct vd_bytes key, vd_dur delay)
-{
-	struct vdi_work_item *item;
-	vd_status	      status;
-
-	VDI_REQUIRE(queue, NULL);
-	VDI_REQUIRE_BYTES(key, NULL);
-	vdi_lock_acquire(&queue->lock);
-	status = admit_locked(queue, key, &item);
-	if (status == VD_OK)
+	else if (status == VD_OK)
 		vdi_rate_limited_queue_again_locked(queue, item, delay);
 	vdi_lock_release(&queue->lock);
 	return status;
 }
 
+vd_status vd_work_queue_add(struct vd_work_queue *queue, struct vd_bytes key)
+{
+	return add(queue, key, ADD, (vd_dur) { 0 });
+}
+
+vd_status vd_work_queue_add_after(struct vd_work_queue *queue, struct vd_bytes key, vd_dur delay)
+{
+	return add(queue, key, ADD_AFTER, delay);
+}
+
 vd_status vd_work_queue_add_rate_limited(struct vd_work_queue *queue, struct vd_bytes key)
 {
-	struct vdi_work_item *item;
-	vd_status	      status;
-
-	VDI_REQUIRE(queue, NULL);
-	VDI_REQUIRE_BYTES(key, NULL);
-	vdi_lock_acquire(&queue->lock);
-	status = admit_locked(queue, key, &item);
-	if (status == VD_OK)
-		vdi_rate_limited_queue_again_locked(queue, item,
-						    vdi_rate_limited_queue_failed_locked(queue, item));
-	vdi_lock_release(&queue->lock);
-	return status;
+	return add(queue, key, ADD_RATE_LIMITED, (vd_dur) { 0 });
 }
 
 void vd_work_queue_forget(struct vd_work_queue *queue, struct vd_bytes key)

@@ -23,7 +23,10 @@ extern "C" {
 
 /* The record in the lock. */
 struct vd_leader_record {
-	char	holder[VD_LEADER_IDENTITY_SIZE_MAX]; /* NUL-terminated; empty: released */
+	/* NUL-terminated; empty: released. A lock whose records can hold a NUL inside the identity must not
+	 * cut it there, because the first part may be the identity of another candidate; that on a Lease
+	 * replaces a NUL by the byte 0xff. */
+	char	holder[VD_LEADER_IDENTITY_SIZE_MAX];
 	int32_t lease_duration_s;
 	int32_t leader_transitions;
 	vd_wall acquire_time;

@@ -52,7 +52,8 @@ struct vdi_kube_backoff {
 	unsigned attempts;
 	vd_mono	 retry_at;
 };
-/* Notes a failure and sets retry_at. retry_after_s 0: none was given. */
+/* Actor, without locks of the client's rank or below (it takes VDI_LOCK_KUBE): notes a failure and sets
+ * retry_at. retry_after_s 0: none was given. */
 void vdi_kube_backoff_fail(struct vd_kube *kube, struct vdi_kube_backoff *backoff, unsigned retry_after_s);
 void vdi_kube_backoff_reset(struct vdi_kube_backoff *backoff);
 
@@ -65,6 +66,9 @@ void vdi_kube_backoff_reset(struct vdi_kube_backoff *backoff);
 VDI_MUST_USE vd_status vdi_kube_start(struct vd_kube *kube, const struct vdi_kube_http_request *request,
 				      const struct vdi_kube_handler *handler,
 				      struct vdi_kube_exchange **ret_exchange, struct vd_error *reterr);
+/* Any thread: as vd_kube_request, but an answer of more than body_max bytes is VD_TOO_BIG. */
+VDI_MUST_USE vd_status vdi_kube_request_bounded(struct vd_kube *kube, const struct vd_kube_call *call,
+						size_t body_max, vd_kube_answer_fn done, void *arg);
 /* Actor: returns true if a request that was answered with 401 may succeed with the next credential. */
 bool vdi_kube_has_next_identity(const struct vd_kube *kube);
 /* As the functions of struct vdi_kube_transport_ops. */

@@ -61,7 +61,6 @@ static vd_status read_pod(const char *folder, struct vdi_kubeconfig *config, str
 	const char *host = setting("KUBERNETES_SERVICE_HOST"), *port = setting("KUBERNETES_SERVICE_PORT");
 	bool	    is_ipv6 = strchr(host, ':') && host[0] != '[';
 	char	   *path = NULL, *text = NULL;
-	size_t	    size;
 
 	if (port == NULL)
 		port = "443";
@@ -72,8 +71,7 @@ static vd_status read_pod(const char *folder, struct vdi_kubeconfig *config, str
 	if (access(config->ca_file, F_OK) != 0)
 		forget(&config->ca_file); /* the system's CAs */
 	/* Without the file the namespace is "default". */
-	if (vdi_yaml_read_file(path, NAMESPACE_SIZE_MAX, &text, &size, NULL) == VD_OK) {
-		text[strcspn(text, "\r\n ")] = 0;
+	if (vdi_yaml_read_word(path, NAMESPACE_SIZE_MAX, &text, NULL) == VD_OK) {
 		if (*text)
 			config->namespace_name = text;
 		else

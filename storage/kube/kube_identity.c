@@ -120,15 +120,12 @@ static bool is_token(const char *text)
 
 static vd_status read_token(const struct vdi_kubeconfig *config, char **ret_token, struct vd_error *reterr)
 {
-	char  *token = NULL;
-	size_t size;
+	char *token = NULL;
 
 	if (config->token_file)
-		VDI_TRY(vdi_yaml_read_file(config->token_file, TOKEN_SIZE_MAX, &token, &size, reterr));
+		VDI_TRY(vdi_yaml_read_word(config->token_file, TOKEN_SIZE_MAX, &token, reterr));
 	else if (config->token && (token = vdi_strdup(config->token)) == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	if (token)
-		token[strcspn(token, "\r\n")] = 0;
 	if (token && (*token == 0 || !is_token(token))) {
 		vdi_free(token);
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%.200s: %s",

@@ -10,7 +10,12 @@
 #include "base.h"
 #include "lock.h"
 
-enum vdi_kube_part_name { VDI_KUBE_PART_DISCOVERY, VDI_KUBE_PART_INFORMERS, VDI_KUBE_PART_COUNT };
+enum vdi_kube_part_name {
+	VDI_KUBE_PART_CLUSTER,
+	VDI_KUBE_PART_DISCOVERY,
+	VDI_KUBE_PART_INFORMERS,
+	VDI_KUBE_PART_COUNT
+};
 
 struct vdi_kube_parts {
 	struct vdi_lock lock; /* VDI_LOCK_KUBE_PARTS */

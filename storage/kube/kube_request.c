@@ -72,12 +72,16 @@ static void answer(struct request *request, const struct vd_error *error)
 
 /* ---- The exchange ---- */
 
-static void give_up(struct request *request, vd_status status, const char *message)
+static void give_up(struct request *request, vd_status status)
 {
+	char message[80];
+
 	vdi_kube_cancel(request->exchange);
 	request->exchange = NULL;
 	request->head.code = 0;
-	(void) vd_error_set(&request->failure, status, "%s", message);
+	snprintf(message, sizeof message, "the response is larger than %zu bytes", request->answer.size_max);
+	(void) vd_error_set(&request->failure, status, "%s",
+			    status == VD_TOO_BIG ? message : "out of memory");
 	vdi_kube_member_wake(&request->member);
 }
 
@@ -90,7 +94,7 @@ static void on_head(void *arg, const struct vdi_kube_head *head)
 	vdi_buffer_append(&request->answer_warning, head->warning);
 	if (vdi_buffer_status(&request->answer_type) != VD_OK ||
 	    vdi_buffer_status(&request->answer_warning) != VD_OK)
-		give_up(request, VD_NOMEM, "out of memory");
+		give_up(request, VD_NOMEM);
 }
 
 static bool on_body(void *arg, struct vd_bytes bytes)
@@ -101,8 +105,7 @@ static bool on_body(void *arg, struct vd_bytes bytes)
 	vdi_buffer_append(&request->answer, bytes);
 	status = vdi_buffer_status(&request->answer);
 	if (status != VD_OK)
-		give_up(request, status,
-			status == VD_TOO_BIG ? "the response is larger than 1 GiB" : "out of memory");
+		give_up(request, status);
 	return true;
 }
 
@@ -271,7 +274,8 @@ static bool copy(char **place, const char *text)
 	return text == NULL || *place;
 }
 
-static struct request *request_new(const struct vd_kube *kube, const struct vd_kube_call *call)
+static struct request *request_new(const struct vd_kube *kube, const struct vd_kube_call *call,
+				   size_t body_max)
 {
 	struct request *request = VDI_NEW(struct request);
 	const char     *type = call->content_type;
@@ -279,7 +283,7 @@ static struct request *request_new(const struct vd_kube *kube, const struct vd_k
 
 	if (request == NULL)
 		return NULL;
-	vdi_buffer_init(&request->answer, BODY_SIZE_MAX);
+	vdi_buffer_init(&request->answer, body_max);
 	vdi_buffer_init(&request->answer_type, FIELD_SIZE_MAX);
 	vdi_buffer_init(&request->answer_warning, FIELD_SIZE_MAX);
 	request->body_size = call->body.size;
@@ -296,8 +300,8 @@ static struct request *request_new(const struct vd_kube *kube, const struct vd_k
 	return request_free(request);
 }
 
-vd_status vd_kube_request(struct vd_kube *kube, const struct vd_kube_call *call, vd_kube_answer_fn done,
-			  void *arg)
+vd_status vdi_kube_request_bounded(struct vd_kube *kube, const struct vd_kube_call *call, size_t body_max,
+				   vd_kube_answer_fn done, void *arg)
 {
 	struct request *request;
 	vd_status	status;
@@ -309,7 +313,7 @@ vd_status vd_kube_request(struct vd_kube *kube, const struct vd_kube_call *call,
 	VDI_REQUIRE_BYTES(call->body, NULL);
 	if (!is_call_valid(call))
 		return VD_INVALID_ARGUMENT;
-	request = request_new(kube, call);
+	request = request_new(kube, call, body_max);
 	if (request == NULL)
 		return VD_NOMEM;
 	request->done = done;
@@ -318,4 +322,10 @@ vd_status vd_kube_request(struct vd_kube *kube, const struct vd_kube_call *call,
 	if (status != VD_OK)
 		request_free(request);
 	return status;
+}
+
+vd_status vd_kube_request(struct vd_kube *kube, const struct vd_kube_call *call, vd_kube_answer_fn done,
+			  void *arg)
+{
+	return vdi_kube_request_bounded(kube, call, BODY_SIZE_MAX, done, arg);
 }

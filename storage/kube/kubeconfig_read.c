@@ -113,17 +113,15 @@ static vd_status take_cluster(const struct reading *reading, json_t *cluster)
 static vd_status take_token_file(const struct reading *reading, const char *text)
 {
 	char	 *path = NULL, *token;
-	size_t	  size;
 	vd_status status;
 
 	VDI_TRY(take_path(reading, text, &path));
-	status = vdi_yaml_read_file(path, 65536, &token, &size, reading->reterr);
+	status = vdi_yaml_read_word(path, 65536, &token, reading->reterr);
 	if (status != VD_OK) {
 		vdi_free(path);
 		return status;
 	}
 	reading->config->token_file = path;
-	token[strcspn(token, "\r\n")] = 0;
 	reading->config->token = token;
 	return VD_OK;
 }

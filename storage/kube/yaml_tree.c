@@ -40,6 +40,26 @@ vd_status vdi_yaml_read_file(const char *path, size_t size_max, char **ret_text,
 	return VD_OK;
 }
 
+vd_status vdi_yaml_read_word(const char *path, size_t size_max, char **ret_text, struct vd_error *reterr)
+{
+	static const char white[] = " \t\r\n\v\f";
+	char		 *text;
+	size_t		  size, start;
+
+	VDI_TRY(vdi_yaml_read_file(path, size_max, &text, &size, reterr));
+	if (strlen(text) != size) {
+		vdi_free(text);
+		return vd_error_set(reterr, VD_BAD_REQUEST, "%s has a NUL", path);
+	}
+	start = strspn(text, white);
+	while (size > start && strchr(white, text[size - 1]))
+		size--;
+	memmove(text, text + start, size - start);
+	text[size - start] = 0;
+	*ret_text = text;
+	return VD_OK;
+}
+
 /* ---- YAML ---- */
 
 struct growing {
@@ -49,13 +69,19 @@ struct growing {
 
 static json_t *tree_of(struct growing *growing, int number, unsigned depth);
 
+/* A NUL would end the text early, so that different texts were equal. */
+static bool is_text(const yaml_node_t *node)
+{
+	return memchr(node->data.scalar.value, 0, node->data.scalar.length) == NULL;
+}
+
 static bool fill_mapping(struct growing *growing, yaml_node_t *node, unsigned depth, json_t *object)
 {
 	for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top;
 	     pair++) {
 		yaml_node_t *key = yaml_document_get_node(growing->document, pair->key);
 
-		if (key == NULL || key->type != YAML_SCALAR_NODE ||
+		if (key == NULL || key->type != YAML_SCALAR_NODE || !is_text(key) ||
 		    json_object_set_new(object, (const char *) key->data.scalar.value,
 					tree_of(growing, pair->value, depth + 1)) != 0)
 			return false;
@@ -82,7 +108,9 @@ static json_t *tree_of(struct growing *growing, int number, unsigned depth)
 	if (node == NULL || depth > DEPTH_MAX || ++growing->nodes > NODES_MAX)
 		return NULL;
 	if (node->type == YAML_SCALAR_NODE)
-		return json_stringn((const char *) node->data.scalar.value, node->data.scalar.length);
+		return is_text(node) ? json_stringn((const char *) node->data.scalar.value,
+						    node->data.scalar.length) :
+				       NULL;
 	tree = node->type == YAML_MAPPING_NODE ? json_object() : json_array();
 	is_good = node->type == YAML_MAPPING_NODE ? fill_mapping(growing, node, depth, tree) :
 						    fill_sequence(growing, node, depth, tree);

@@ -240,23 +240,6 @@ static void on_check(struct vdi_kube_ask *ask, vd_status status, vd_rev revision
 	}
 }
 
-/* The uid in {"metadata":{"uid":"..."}}; false: none. */
-static bool read_uid(struct vdi_kube_source *source, struct vd_bytes json, char *uid, size_t size)
-{
-	const struct vdi_json_value *value;
-	struct vd_bytes		     text;
-
-	if (vdi_json_scan(json, NULL, &source->objects.scan, NULL) != VD_OK)
-		return false;
-	value = vdi_json_member(&source->objects.scan, VDI_JSON_UID);
-	text = vdi_json_value_bytes(json, value);
-	if (value->type != VDI_JSON_STRING || text.size == 0 || text.size >= size)
-		return false;
-	memcpy(uid, text.data, text.size);
-	uid[text.size] = 0;
-	return true;
-}
-
 static void set_uid(struct vdi_kube_source *source, const char *uid)
 {
 	uint64_t id = 14695981039346656037u;
@@ -282,22 +265,19 @@ static void identified(struct vdi_kube_source *source)
 	vdi_kube_ask(source, &pump->check);
 }
 
-static void on_identity(struct vdi_kube_fetch *fetch, vd_status status, const struct vd_error *error)
+static void on_identity(struct vdi_kube_cluster_ask *ask, const struct vdi_kube_cluster_answer *answer)
 {
-	struct vdi_kube_source *source = fetch->source;
+	struct vdi_kube_source *source = VDI_CONTAINER_OF(ask, struct vdi_kube_source, pump.identity);
 	struct vdi_kube_pump   *pump = &source->pump;
-	char			uid[sizeof pump->uid] = "";
-	bool			is_other = false;
+	bool			is_other;
 
-	if (status == VD_OK && read_uid(source, vdi_buffer_bytes(&fetch->body), uid, sizeof uid)) {
-		is_other = *pump->uid && strcmp(uid, pump->uid) != 0;
-		set_uid(source, uid);
-	} else if (status != VD_OK && fetch->code != 403 && fetch->code != 404) {
-		vdi_kube_pump_failed(source, fetch->code, status, error);
+	if (answer->status != VD_OK) {
+		vdi_kube_pump_failed(source, answer->code, answer->status, answer->error);
 		return;
 	}
-	pump->is_anonymous = fetch->code == 403;
-	vdi_kube_fetch_end(fetch);
+	is_other = *answer->uid && *pump->uid && strcmp(answer->uid, pump->uid) != 0;
+	if (*answer->uid)
+		set_uid(source, answer->uid);
 	if (pump->step == VDI_KUBE_FILL_PAGES)
 		vdi_kube_fill_identified(source, is_other);
 	else if (is_other && pump->is_filled)
@@ -306,27 +286,23 @@ static void on_identity(struct vdi_kube_fetch *fetch, vd_status status, const st
 		identified(source);
 }
 
+/* Pages and positions are of the server that answers after their end; a first fill takes any answer. */
 void vdi_kube_pump_identify(struct vdi_kube_source *source)
 {
 	struct vdi_kube_pump *pump = &source->pump;
+	vd_mono		      not_before = { 0 };
+	vd_status	      status;
 
-	if (pump->is_anonymous && pump->step == VDI_KUBE_FILL_PAGES) {
-		vdi_kube_fill_identified(source, false);
-		return;
-	}
-	if (pump->is_anonymous) {
-		identified(source);
-		return;
-	}
+	if (pump->step == VDI_KUBE_FILL_PAGES)
+		not_before = now_of(source);
+	else if (pump->is_filled)
+		not_before = pump->ended;
 	if (pump->step != VDI_KUBE_FILL_PAGES)
 		pump->step = VDI_KUBE_IDENTIFY;
-	pump->identity.repeat = true;
-	pump->identity.source = source;
-	pump->identity.method = "GET";
-	pump->identity.done = on_identity;
-	if (vdi_kube_fetch_begin(&pump->identity, vdi_strdup("/api/v1/namespaces/kube-system"), NULL, 0) !=
-	    VD_OK)
-		vdi_kube_pump_failed(source, 0, VD_NOMEM, NULL);
+	pump->identity.answer = on_identity;
+	status = vdi_kube_cluster_ask(source->member.kube, &pump->identity, not_before);
+	if (status != VD_OK)
+		vdi_kube_pump_failed(source, 0, status, NULL);
 }
 
 /* True: a watch that is refused again and again does not cause a check each time. */
@@ -425,8 +401,10 @@ void vdi_kube_pump_failed(struct vdi_kube_source *source, int code, vd_status st
 
 	vdi_kube_pages_end(&pump->pages);
 	vdi_kube_mirror_fini(&pump->filling);
-	if (code == 0)
-		pump->checked_at = (vd_mono) { 0 }; /* the next server may be another one */
+	if (code == 0) { /* the next server may be another one */
+		pump->checked_at = (vd_mono) { 0 };
+		pump->ended = now_of(source);
+	}
 	if (code == 404) {
 		not_there(source, &copy);
 		return;
@@ -453,6 +431,7 @@ static void on_ended(struct vdi_kube_feed *feed, vd_status status, const struct 
 	bool			is_stable = pump->step == VDI_KUBE_FOLLOW &&
 			 vd_mono_since(now_of(source), pump->opened).ns > STABLE_AFTER.ns;
 
+	pump->ended = now_of(source);
 	if (holds(source))
 		pump->hold_at = VD_NEVER; /* companions may have been cut off; the next watch repeats all */
 	if (pump->step == VDI_KUBE_FILL) {
@@ -585,7 +564,7 @@ void vdi_kube_pump_end(struct vdi_kube_source *source)
 	struct vdi_kube_pump *pump = &source->pump;
 
 	vdi_kube_feed_end(&pump->feed);
-	vdi_kube_fetch_end(&pump->identity);
+	vdi_kube_cluster_ask_end(source->member.kube, &pump->identity);
 	vdi_kube_pages_end(&pump->pages);
 	vdi_kube_ask_end(source, &pump->check);
 	vdi_kube_mirror_fini(&pump->filling);

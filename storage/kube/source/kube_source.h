@@ -30,6 +30,7 @@
 
 #include "env.h"
 #include "kube_client.h"
+#include "kube_cluster.h"
 #include "kube_feed.h"
 #include "kube_fetch.h"
 #include "kube_object.h"
@@ -123,22 +124,22 @@ enum vdi_kube_step {
 };
 
 struct vdi_kube_pump {
-	enum vdi_kube_step	step;
-	bool			is_filled, is_removed;
-	bool			refuses_watch_list; /* the server does */
-	bool			is_anonymous;	    /* the client may not read the uid of kube-system */
-	bool			was_contradicted;   /* by an object of a list */
-	unsigned		removed_answers;
-	vd_rev			covered;
-	struct vdi_kube_backoff backoff;
-	vd_mono			opened, filled_at, hold_at;
-	vd_mono			checked_at; /* the server was the same one; 0: not since the last watch */
-	struct vdi_kube_mirror	mirror, filling;
-	struct vdi_kube_feed	feed;
-	struct vdi_kube_fetch	identity;
-	struct vdi_kube_pages	pages;
-	struct vdi_kube_ask	check;
-	char			uid[64]; /* of kube-system; empty: unknown */
+	enum vdi_kube_step	    step;
+	bool			    is_filled, is_removed;
+	bool			    refuses_watch_list; /* the server does */
+	bool			    was_contradicted;	/* by an object of a list */
+	unsigned		    removed_answers;
+	vd_rev			    covered;
+	struct vdi_kube_backoff	    backoff;
+	vd_mono			    opened, filled_at, hold_at;
+	vd_mono			    checked_at; /* the server was the same one; 0: not since the last watch */
+	struct vdi_kube_mirror	    mirror, filling;
+	struct vdi_kube_feed	    feed;
+	struct vdi_kube_pages	    pages;
+	struct vdi_kube_ask	    check;
+	struct vdi_kube_cluster_ask identity;
+	vd_mono			    ended;		    /* the last watch did */
+	char			    uid[VDI_KUBE_UID_SIZE]; /* of kube-system; empty: unknown */
 };
 
 /* ---- Progress on demand (kube_progress.c) ---- */

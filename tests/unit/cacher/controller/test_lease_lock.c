@@ -172,8 +172,56 @@ static void odd_leases_and_failures_are_reported(void **state)
 	world_fini(&world);
 }
 
+static void a_holder_with_a_nul_is_not_its_first_part(void **state)
+{
+	static const struct {
+		const char *json, *holder;
+	} cases[] = {
+		{ "me\\u0000", "me\xff" },
+		{ "me\\u0000x", "me\xff"
+				"x" },
+		{ "\\u0000", "\xff" },
+		{ "me\\u0000\\u0000", "me\xff\xff" },
+	};
+	struct world world;
+	char	     text[256];
+
+	world_init(&world);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
+		(void) snprintf(text, sizeof text, "{\"spec\":{\"holderIdentity\":\"%s\"}}", cases[i].json);
+		requests_peer_put(&world.peer, PATH, text);
+		assert_status(get(&world), VD_OK);
+		assert_string_equal(world.record.holder, cases[i].holder);
+	}
+	world_fini(&world);
+}
+
 static void noop(void *arg)
 {
+}
+
+/* The Lease is another's until it expires, and then it is taken. */
+static void an_election_does_not_lead_by_the_first_part_of_a_holder(void **state)
+{
+	struct vd_leader_election_options options = VD_LEADER_ELECTION_OPTIONS_INIT;
+	struct vd_leader_election	 *election;
+	struct world			  world;
+
+	world_init(&world);
+	requests_peer_put(
+		&world.peer, PATH,
+		"{\"spec\":{\"holderIdentity\":\"me\\u0000x\",\"leaseDurationSeconds\":15,"
+		"\"acquireTime\":\"2024-01-01T00:00:00Z\",\"renewTime\":\"2024-01-01T00:00:00Z\"}}");
+	options.identity = "me";
+	options.started_leading = options.stopped_leading = noop;
+	assert_status(vd_leader_election_start(world.env, world.lock, &options, &election, NULL), VD_OK);
+	vdi_sim_advance(world.env, VD_SECONDS(10));
+	assert_false(vd_leader_election_is_leader(election));
+	vdi_sim_advance(world.env, VD_SECONDS(20));
+	assert_true(vd_leader_election_is_leader(election));
+	vd_leader_election_close_wait(election);
+	world.lock = NULL;
+	world_fini(&world);
 }
 
 /* The election over a Lease, as a program uses it. */
@@ -226,6 +274,8 @@ int main(void)
 		cmocka_unit_test(k221_an_update_needs_the_version_seen_last),
 		cmocka_unit_test(unknown_members_of_the_lease_are_kept),
 		cmocka_unit_test(odd_leases_and_failures_are_reported),
+		cmocka_unit_test(a_holder_with_a_nul_is_not_its_first_part),
+		cmocka_unit_test(an_election_does_not_lead_by_the_first_part_of_a_holder),
 		cmocka_unit_test(an_election_over_a_lease),
 		cmocka_unit_test(torture_a_lock_without_memory_reports_it),
 	};

@@ -30,13 +30,18 @@ static const char *path_of(const char *name)
 	return path;
 }
 
-static void write_file(const char *name, const char *text)
+static void write_bytes(const char *name, struct vd_bytes bytes)
 {
 	FILE *file = fopen(path_of(name), "we");
 
 	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fwrite(bytes.data, 1, bytes.size, file), bytes.size);
 	assert_int_equal(fclose(file), 0);
+}
+
+static void write_file(const char *name, const char *text)
+{
+	write_bytes(name, vd_bytes_of(text));
 }
 
 static int begin(void **state)
@@ -293,6 +298,8 @@ static void what_is_not_supported_is_refused(void **state)
 		{ "{client-key: a.pem}", "the certificate is missing" },
 		{ "{tokenFile: absent}", "absent" },
 		{ "{token: 'a b'}", "token" },
+		{ "{token: \"a\\0b\"}", "not text" },
+		{ "{\"token\\0\": a}", "not text" },
 		{ "{exec: {command: a}}", "apiVersion" },
 	};
 	char   text[2048];
@@ -374,6 +381,38 @@ static void a_token_file_is_read_again(void **state)
 	vdi_sim_advance(world.env, VD_SECONDS(10));
 	expect_token(identity, "four");
 	close_identity(identity);
+}
+
+/* A token is one word: cut at a NUL it would be another one. */
+static void a_token_file_has_one_word(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t	    size;
+		const char *token; /* NULL: the last one is kept */
+	} files[] = {
+		{ "a\n", 2, "a" },   { " \t\n b \r\n\n", 9, "b" }, { "c\0d", 3, NULL },
+		{ "e\0", 2, NULL },  { "\0f", 2, NULL },	   { "g h", 3, NULL },
+		{ "i\nj", 3, NULL }, { " \n", 2, NULL },	   { "k\xc3\xa9", 3, NULL },
+		{ "l", 1, "l" },
+	};
+	struct vdi_kube_identity *identity;
+	const char		 *last = "first";
+
+	(void) state;
+	write_file("token", "first");
+	world.options.server = "https://one";
+	world.options.token_path = path_of("token");
+	identity = open_identity();
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(files); i++) {
+		write_bytes("token", (struct vd_bytes) { files[i].bytes, files[i].size });
+		vdi_sim_advance(world.env, VD_SECONDS(10));
+		last = files[i].token ? files[i].token : last;
+		expect_token(identity, last);
+	}
+	close_identity(identity);
+	write_bytes("token", (struct vd_bytes) { "c\0d", 3 });
+	expect_refusal(VD_INVALID_ARGUMENT, "has a NUL");
 }
 
 static void copy_file(const char *from, const char *name)
@@ -663,6 +702,7 @@ int main(void)
 		TEST(what_is_not_supported_is_refused),
 		TEST(tokens_are_not_sent_unencrypted),
 		TEST(a_token_file_is_read_again),
+		TEST(a_token_file_has_one_word),
 		TEST(certificates_are_read_again),
 		TEST(a_program_gives_a_token),
 		TEST(a_rejected_credential_is_replaced),
