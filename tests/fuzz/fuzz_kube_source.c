@@ -194,6 +194,10 @@ static void compare(struct world *world)
 	if (script.lists || vd_cacher_ready(world->cacher, NULL) != VD_OK ||
 	    source->pump.step != VDI_KUBE_FOLLOW || !source->pump.is_filled)
 		return;
+	/* A state that no watch can continue is not given. */
+	if (!vdi_kube_ring_can_continue(&source->ring,
+					VDI_MAX(source->pump.covered, source->pump.mirror.applied)))
+		return;
 	options.revision = VD_REVISION_ANY;
 	if (vd_cacher_list_wait(world->cacher, &options, &found, NULL) != VD_OK)
 		return;

@@ -72,13 +72,16 @@ static vd_rev reached(const struct vdi_kube_source *source)
 	return VDI_MAX(source->covered, vdi_kube_ring_shown(&source->ring));
 }
 
+void vdi_kube_progress_delay(struct vdi_kube_source *source)
+{
+	source->progress.retry_at = vd_mono_add(vdi_kube_now(source->member.kube), RETRY);
+	vdi_kube_member_wake(&source->member);
+}
+
 static void give_up(struct vdi_kube_source *source)
 {
-	struct vdi_kube_progress *progress = &source->progress;
-
-	progress->retry_at = vd_mono_add(vdi_kube_now(source->member.kube), RETRY);
-	progress->target = 0;
-	vdi_kube_member_wake(&source->member);
+	source->progress.target = 0;
+	vdi_kube_progress_delay(source);
 }
 
 static void check(struct vdi_kube_source *source)

@@ -61,12 +61,20 @@ static void hold(struct vdi_kube_source *source)
 /* A companion of a revision that readers may have passed, or an event that a bookmark left out. */
 static void take_late(struct vdi_kube_source *source, struct vdi_kube_change *change)
 {
+	struct vdi_kube_pump *pump = &source->pump;
+	vd_rev		      passed = VDI_MAX(pump->mirror.applied, pump->covered);
+
+	/* Several late events: what was passed before the first one counts. */
+	passed = VDI_MAX(passed, vdi_kube_ring_shown(&source->ring));
 	source->late++;
 	vdi_log_limited(source->env, &source->log_limit, VD_LOG_WARNING, "kube",
 			"%s: an event of revision %" PRId64 " arrived late: all watches list again",
 			source->name, (int64_t) change->kv->mod_rev);
+	pump->covered = VDI_MIN(pump->covered, change->kv->mod_rev - 1);
+	pump->may_grow = true;
 	vdi_lock_acquire(&source->lock);
-	vdi_kube_ring_reset(&source->ring, VDI_MAX(source->pump.mirror.applied, source->pump.covered));
+	source->covered = pump->covered;
+	vdi_kube_ring_break(&source->ring, passed);
 	vdi_kube_watches_expire_locked(source, INT64_MAX, VD_EXPIRED,
 				       "an event arrived after its revision was delivered");
 	vdi_lock_release(&source->lock);
@@ -79,6 +87,7 @@ static void put_in_ring(struct vdi_kube_source *source, struct vdi_kube_change *
 	vd_rev		      revision = change->kv->mod_rev;
 	bool		      is_delete = change->is_delete;
 
+	pump->may_grow = is_delete;
 	if (revision <= VDI_MAX(vdi_kube_ring_shown(&source->ring), pump->covered)) {
 		take_late(source, change);
 		return;
@@ -160,6 +169,13 @@ void vdi_kube_pump_cover(struct vdi_kube_source *source, vd_rev revision)
 
 	if (revision <= pump->covered || revision < pump->mirror.applied)
 		return;
+	/* A server may send a bookmark between two events of its revision. */
+	if (revision == pump->mirror.applied && pump->may_grow) {
+		if (holds(source))
+			hold(source);
+		return;
+	}
+	pump->may_grow = false;
 	pump->covered = revision;
 	pump->hold_at = VD_NEVER;
 	vdi_lock_acquire(&source->lock);
@@ -252,6 +268,16 @@ static void set_uid(struct vdi_kube_source *source, const char *uid)
 	vdi_lock_release(&source->lock);
 }
 
+/* The revisions of all answers so far are those of another server. */
+static void lose_states(struct vdi_kube_source *source)
+{
+	source->epoch++;
+	vdi_lock_acquire(&source->lock);
+	source->known = 0;
+	vdi_kube_ring_lose(&source->ring);
+	vdi_lock_release(&source->lock);
+}
+
 static void identified(struct vdi_kube_source *source)
 {
 	struct vdi_kube_pump *pump = &source->pump;
@@ -278,6 +304,8 @@ static void on_identity(struct vdi_kube_cluster_ask *ask, const struct vdi_kube_
 	is_other = *answer->uid && *pump->uid && strcmp(answer->uid, pump->uid) != 0;
 	if (*answer->uid)
 		set_uid(source, answer->uid);
+	if (is_other)
+		lose_states(source); /* also if nothing is filled: readers may have listed */
 	if (pump->step == VDI_KUBE_FILL_PAGES)
 		vdi_kube_fill_identified(source, is_other);
 	else if (is_other && pump->is_filled)
@@ -286,17 +314,17 @@ static void on_identity(struct vdi_kube_cluster_ask *ask, const struct vdi_kube_
 		identified(source);
 }
 
-/* Pages and positions are of the server that answers after their end; a first fill takes any answer. */
+/* Pages and positions are of the server that answers after their end; the first attempt takes any answer. */
 void vdi_kube_pump_identify(struct vdi_kube_source *source)
 {
 	struct vdi_kube_pump *pump = &source->pump;
-	vd_mono		      not_before = { 0 };
+	vd_mono		      not_before;
 	vd_status	      status;
 
 	if (pump->step == VDI_KUBE_FILL_PAGES)
 		not_before = now_of(source);
-	else if (pump->is_filled)
-		not_before = pump->ended;
+	else
+		not_before = pump->ended; /* also if nothing is filled: readers may have listed */
 	if (pump->step != VDI_KUBE_FILL_PAGES)
 		pump->step = VDI_KUBE_IDENTIFY;
 	pump->identity.answer = on_identity;
@@ -343,9 +371,7 @@ void vdi_kube_pump_restored(struct vdi_kube_source *source, const char *why)
 	vdi_log(source->env, VD_LOG_WARNING, "kube",
 		"%s: the server was restored or replaced (%s): list again", source->name, why);
 	snprintf(text, sizeof text, "the server was restored or replaced: %s", why);
-	vdi_lock_acquire(&source->lock);
-	source->known = 0;
-	vdi_lock_release(&source->lock);
+	lose_states(source);
 	vdi_kube_pump_end(source); /* a list may have found it while the pump was busy */
 	forget(source, text);
 	wait_until(source, (vd_mono) { 0 });
@@ -355,7 +381,8 @@ void vdi_kube_pump_restored(struct vdi_kube_source *source, const char *why)
 static void take_removal(struct vdi_kube_source *source)
 {
 	struct vdi_kube_pump *pump = &source->pump;
-	vd_rev		      revision = VDI_MAX(pump->covered, pump->mirror.applied);
+	/* One more than the newest state with objects, from which the empty one must differ. */
+	vd_rev revision = VDI_MAX(pump->covered, pump->mirror.applied) + 1;
 
 	vdi_kube_mirror_fini(&pump->mirror);
 	vdi_kube_mirror_init(&pump->mirror);
@@ -363,6 +390,9 @@ static void take_removal(struct vdi_kube_source *source)
 	forget(source, "the server no longer has the resource");
 	vdi_lock_acquire(&source->lock);
 	vdi_kube_ring_reset(&source->ring, revision);
+	source->known = VDI_MAX(source->known, revision);
+	source->removed = revision;
+	vdi_kube_watches_expire_locked(source, revision, VD_EXPIRED, "the server no longer has the resource");
 	vdi_lock_release(&source->lock);
 	pump->is_removed = true;
 }
@@ -477,13 +507,14 @@ static vd_status on_event(struct vdi_kube_feed *feed, const struct vdi_kube_even
 void vdi_kube_pump_filled(struct vdi_kube_source *source, vd_rev revision)
 {
 	struct vdi_kube_pump *pump = &source->pump;
+	vd_rev		      needed = revision;
 
 	vdi_kube_mirror_fini(&pump->mirror);
 	pump->mirror = pump->filling;
 	memset(&pump->filling, 0, sizeof pump->filling);
 	pump->mirror.applied = pump->covered = revision;
 	pump->is_filled = true;
-	pump->is_removed = false;
+	pump->is_removed = pump->may_grow = false;
 	pump->removed_answers = 0;
 	pump->filled_at = now_of(source);
 	pump->hold_at = VD_NEVER;
@@ -496,7 +527,10 @@ void vdi_kube_pump_filled(struct vdi_kube_source *source, vd_rev revision)
 	source->known = VDI_MAX(source->known, revision);
 	source->health.revision = revision;
 	source->health.lists++;
-	vdi_kube_watches_expire_locked(source, revision, VD_EXPIRED,
+	if (source->removed) /* the objects that came back are no events */
+		needed = VDI_MAX(revision, source->removed + 1);
+	source->removed = 0;
+	vdi_kube_watches_expire_locked(source, needed, VD_EXPIRED,
 				       "the events since its start are not available; list again");
 	vdi_lock_release(&source->lock);
 	vdi_kube_source_state(source, VD_KUBE_WATCHING, NULL);
@@ -549,7 +583,8 @@ vd_mono vdi_kube_pump_run(struct vdi_kube_source *source, vd_mono now)
 		due = pump->backoff.retry_at;
 	if (holds(source) && pump->hold_at.ns <= now.ns) {
 		/* A companion has arrived in part; if the rest does not arrive, silence ends the watch. */
-		if (vdi_json_stream_is_open(&pump->feed.frames))
+		if (vdi_json_stream_is_open(&pump->feed.frames) ||
+		    vdi_json_stream_is_open(&source->progress.proof.frames))
 			pump->hold_at = vd_mono_add(now, VDI_KUBE_HOLD);
 		else
 			show(source);

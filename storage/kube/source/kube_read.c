@@ -98,6 +98,8 @@ struct read {
 	size_t		      key_size, end_size;
 	int64_t		      limit;
 	vd_rev		      revision;
+	uint64_t	      epoch;	/* of the source, at the start */
+	vd_rev		      begun_at; /* of one object: known before the request was sent */
 	bool		      count_only;
 	struct vd_kv	    **kvs;
 	size_t		      count, capacity;
@@ -161,6 +163,8 @@ static void fail(struct read *read, int code, vd_status status, const struct vd_
 
 static void answer(struct read *read, vd_rev revision)
 {
+	struct vd_error error = { 0 };
+
 	struct vdi_kube_call  *call = &read->call;
 	struct vd_range_result result = { .store_revision = revision,
 					  .kvs = read->kvs,
@@ -168,6 +172,14 @@ static void answer(struct read *read, vd_rev revision)
 					  .count = (int64_t) read->count + read->more,
 					  .more = read->more };
 
+	if (read->epoch != call->source->epoch) {
+		(void) vd_error_set(&error, VD_UNAVAILABLE, "the server was restored during the read");
+		fail(read, 0, VD_UNAVAILABLE, &error);
+		return;
+	}
+	vdi_lock_acquire(&call->source->lock);
+	vdi_kube_ring_give(&call->source->ring, revision);
+	vdi_lock_release(&call->source->lock);
 	TAILQ_REMOVE(&call->source->started, call, node);
 	read->done(read->arg, VD_OK, &result, NULL);
 	free_read(call);
@@ -243,6 +255,7 @@ static void on_object(struct vdi_kube_fetch *fetch, vd_status status, const stru
 		status = vdi_kube_read_object(source, vdi_buffer_bytes(&fetch->body), &kv, &wrong);
 		if (status == VD_OK) {
 			vdi_kube_source_raise(source, kv->mod_rev);
+			read->begun_at = VDI_MAX(read->begun_at, kv->mod_rev);
 			if (!add(read, kv))
 				status = VD_NOMEM;
 		}
@@ -250,7 +263,7 @@ static void on_object(struct vdi_kube_fetch *fetch, vd_status status, const stru
 		status = VD_OK;
 	}
 	if (status == VD_OK)
-		answer(read, VDI_MAX(known_of(source), (vd_rev) 1));
+		answer(read, VDI_MAX(read->begun_at, (vd_rev) 1));
 	else
 		fail(read, fetch->code, status, error);
 }
@@ -259,6 +272,7 @@ static void start_get(struct read *read, struct vd_bytes namespace_name, struct 
 {
 	struct vdi_kube_source *source = read->call.source;
 
+	read->begun_at = known_of(source);
 	read->fetch.source = source;
 	read->fetch.method = "GET";
 	read->fetch.repeat = true;
@@ -409,7 +423,10 @@ static void start_read(struct vdi_kube_call *call)
 	struct read    *read = VDI_CONTAINER_OF(call, struct read, call);
 	struct vd_bytes namespace_name, name;
 
-	if (read->end_size) {
+	read->epoch = call->source->epoch;
+	if (read->revision && vdi_kube_ring_is_lost(&call->source->ring, read->revision)) {
+		fail(read, 410, VD_EXPIRED, NULL);
+	} else if (read->end_size) {
 		start_list(read);
 	} else if (vdi_kube_source_split(call->source, key_of(read), &namespace_name, &name) &&
 		   read->revision == 0) {

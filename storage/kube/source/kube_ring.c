@@ -44,6 +44,44 @@ void vdi_kube_ring_reset(struct vdi_kube_ring *ring, vd_rev after)
 	ring->after = after;
 }
 
+void vdi_kube_ring_break(struct vdi_kube_ring *ring, vd_rev revision)
+{
+	vdi_kube_ring_reset(ring, revision);
+	ring->broken = revision;
+}
+
+void vdi_kube_ring_give(struct vdi_kube_ring *ring, vd_rev revision)
+{
+	if (ring->given_count == 0 || ring->given[(ring->given_count - 1) % VDI_KUBE_GIVEN_MAX] != revision)
+		ring->given[ring->given_count++ % VDI_KUBE_GIVEN_MAX] = revision;
+}
+
+void vdi_kube_ring_lose(struct vdi_kube_ring *ring)
+{
+	unsigned count = VDI_MIN(ring->given_count, (unsigned) VDI_KUBE_GIVEN_MAX);
+
+	for (unsigned i = 0; i < count; i++)
+		ring->lost[ring->lost_count++ % VDI_KUBE_LOST_MAX] = ring->given[i];
+	ring->given_count = 0;
+	ring->broken = 0; /* of a sequence that has ended */
+}
+
+bool vdi_kube_ring_is_lost(const struct vdi_kube_ring *ring, vd_rev revision)
+{
+	unsigned count = VDI_MIN(ring->lost_count, (unsigned) VDI_KUBE_LOST_MAX);
+
+	for (unsigned i = 0; i < count; i++)
+		if (ring->lost[i] == revision)
+			return true;
+	return false;
+}
+
+bool vdi_kube_ring_can_continue(const struct vdi_kube_ring *ring, vd_rev revision)
+{
+	return revision >= ring->after && !(ring->broken && revision == ring->broken) &&
+	       !vdi_kube_ring_is_lost(ring, revision);
+}
+
 vd_status vdi_kube_ring_reserve(struct vdi_kube_ring *ring)
 {
 	size_t			capacity = ring->capacity ? ring->capacity * 2 : CAPACITY_MIN;
@@ -112,7 +150,7 @@ vd_status vdi_kube_ring_find(const struct vdi_kube_ring *ring, vd_rev start, uin
 {
 	uint64_t low = ring->first, high = ring->end;
 
-	if (start <= ring->after)
+	if (!vdi_kube_ring_can_continue(ring, start - 1))
 		return VD_EXPIRED;
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;

@@ -350,7 +350,7 @@ static vd_status get_status(struct vd_store *store, struct vd_store_status *ret_
 		.remote = true,
 		.unreachable = source->health.state == VD_KUBE_RETRYING,
 		.id = source->id,
-		.history = source->is_filled ? source->ring.after : 0,
+		.history = source->is_filled ? vdi_kube_ring_history(&source->ring) : 0,
 	};
 	vdi_lock_release(&source->lock);
 	return VD_OK;

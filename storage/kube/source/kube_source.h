@@ -20,6 +20,17 @@
  * with VD_EXPIRED, because a reader that passed the revision would not take it. Other writes of Kubernetes
  * change one object each.
  *
+ * A reader that has a state of revision R and watches from R + 1 gets every later event once and in order,
+ * or VD_EXPIRED. For this,
+ *
+ *   - a bookmark of the newest event's revision does not move covered if the event may have companions;
+ *   - a revision that turned out to be incomplete after it was shown is broken (kube_ring.h): its watches
+ *     are refused, and a state is given only when the server's revision has grown beyond it;
+ *   - a watch from a revision that no answer of this server has reached is refused; so are those from
+ *     states that were given before the server was restored, and a read that was in progress fails;
+ *   - the empty state of a removed resource has a revision of its own;
+ *   - the revision of a read object is one that was known before the request was sent.
+ *
  * Locks: `lock` (VDI_LOCK_STORE) protects what readers see; ready() is called under it. The rest belongs to
  * the client's actor. References: the open store has one, and each watch and stream. */
 #ifndef VDI_KUBE_SOURCE_H
@@ -128,6 +139,7 @@ struct vdi_kube_pump {
 	bool			    is_filled, is_removed;
 	bool			    refuses_watch_list; /* the server does */
 	bool			    was_contradicted;	/* by an object of a list */
+	bool			    may_grow;		/* the newest event may have companions */
 	unsigned		    removed_answers;
 	vd_rev			    covered;
 	struct vdi_kube_backoff	    backoff;
@@ -205,6 +217,7 @@ struct vdi_kube_source_stream {
 	bool		      is_reading; /* pages of its own */
 	unsigned	      differs;	  /* objects that contradict the mirror */
 	vd_rev		      begun_at;	  /* the pump's revision when its list began */
+	uint64_t	      epoch;	  /* of the source, when its list began */
 	char		     *path;
 	struct vdi_kube_pages pages;
 };
@@ -244,6 +257,7 @@ struct vdi_kube_source {
 	bool			     has_ended; /* nothing is sent any more */
 	uint64_t		     watches_opened;
 	uint64_t		     repeated, late;
+	uint64_t		     epoch; /* number of restored or replaced servers */
 	struct vdi_log_limit	     log_limit;
 
 	/* Under lock. */
@@ -260,6 +274,7 @@ struct vdi_kube_source {
 	bool		      is_filled;       /* ring and watches are valid */
 	vd_rev		      covered;	       /* newest bookmark, or revision of the list */
 	vd_rev		      known;	       /* newest revision seen in any answer */
+	vd_rev		      removed;	       /* revision of the empty state; 0: the resource is there */
 	uint64_t	      fills, filled;   /* number of fills begun; of the one that ended last */
 	uint64_t	      id;
 	struct vd_kube_health health;
@@ -302,6 +317,8 @@ bool vdi_kube_source_split(const struct vdi_kube_source *source, struct vd_bytes
 vd_mono vdi_kube_pump_run(struct vdi_kube_source *source, vd_mono now);
 void	vdi_kube_pump_end(struct vdi_kube_source *source);
 vd_mono vdi_kube_progress_run(struct vdi_kube_source *source, vd_mono now);
+/* A round brought nothing: the next one begins a second later. */
+void vdi_kube_progress_delay(struct vdi_kube_source *source);
 /* Ends a proof watch: its position means nothing any more. */
 void vdi_kube_progress_stop(struct vdi_kube_source *source);
 void vdi_kube_progress_end(struct vdi_kube_source *source);

@@ -136,6 +136,7 @@ static void finish_page(struct vdi_kube_source_stream *stream)
 		stream->has_page = true;
 		stream->is_last = stream->pages.token == NULL;
 		stream->read_revision = stream->pages.read_revision;
+		vdi_kube_ring_give(&source->ring, stream->read_revision);
 		wake_locked(stream);
 	} else {
 		struct vd_error error = { 0 };
@@ -158,6 +159,8 @@ static void on_page(struct vdi_kube_pages *pages, vd_status status, const struct
 	if (status == VD_OK && source->pump.is_filled && stream->revision == 0)
 		is_restored = pages->read_revision < stream->begun_at || stream->differs;
 	source->pump.was_contradicted |= is_restored && stream->differs;
+	if (status == VD_OK && stream->epoch != source->epoch)
+		status = VD_EXPIRED; /* pages of two servers are no state */
 	if (status == VD_OK && !is_restored) {
 		finish_page(stream);
 		return;
@@ -176,7 +179,14 @@ static void begin(struct vdi_kube_source_stream *stream)
 	const struct vdi_kube_pump *pump = &source->pump;
 
 	stream->is_reading = true;
+	stream->epoch = source->epoch;
 	stream->begun_at = VDI_MAX(pump->covered, pump->mirror.applied);
+	if (stream->revision && vdi_kube_ring_is_lost(&source->ring, stream->revision)) {
+		vdi_lock_acquire(&source->lock);
+		end_locked(stream, VD_EXPIRED, NULL);
+		vdi_lock_release(&source->lock);
+		return;
+	}
 	stream->pages.source = source;
 	stream->pages.path = source->path;
 	stream->pages.revision = stream->revision;
@@ -199,12 +209,33 @@ static void give_snapshot(struct vdi_kube_source_stream *stream)
 	stream->has_snapshot = true;
 	stream->wants_progress = stream->in_round = false;
 	stream->read_revision = VDI_MAX(pump->covered, pump->mirror.applied);
+	vdi_kube_ring_give(&source->ring, stream->read_revision);
 	wake_locked(stream);
 	vdi_lock_release(&source->lock);
 }
 
 /* What a stream needs next from the actor. */
 enum need { NOTHING, FREE, SNAPSHOT, LIST, NEXT_PAGE };
+
+/* Of a stream that may have the mirror's state. */
+static enum need snapshot_need_locked(struct vdi_kube_source_stream *stream)
+{
+	struct vdi_kube_source *source = source_of(stream);
+
+	/* A revision that is still open is not a state. */
+	if (source->ring.visible < source->ring.end)
+		return NOTHING;
+	if (vdi_kube_ring_can_continue(&source->ring,
+				       VDI_MAX(source->pump.covered, source->pump.mirror.applied)))
+		return SNAPSHOT;
+	if (source->has_no_progress)
+		return LIST;
+	if (!stream->wants_progress && !stream->in_round) {
+		stream->wants_progress = true;
+		vdi_kube_progress_delay(source);
+	}
+	return NOTHING;
+}
 
 /* Of a stream without a revision. */
 static enum need need_locked(struct vdi_kube_source_stream *stream)
@@ -216,8 +247,7 @@ static enum need need_locked(struct vdi_kube_source_stream *stream)
 	if (!source->pump.is_filled)
 		return NOTHING;
 	if (source->filled > stream->fills || stream->is_proven)
-		/* A revision that is still open is not a state. */
-		return source->ring.visible < source->ring.end ? NOTHING : SNAPSHOT;
+		return snapshot_need_locked(stream);
 	if (source->has_no_progress)
 		return LIST;
 	if (!stream->wants_progress && !stream->in_round) {

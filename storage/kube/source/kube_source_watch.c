@@ -1,6 +1,7 @@
 /* Watches of the store: cursors into the ring.
  *
- * A watch is placed when the ring is valid: at once, or when the fill ends. A watch whose start is before
+ * A watch is placed when the ring is valid: at once, or when the fill ends. The ring of a removed resource is
+ * valid and empty. A watch whose start is before
  * the ring ends with VD_EXPIRED; so does one that reads too slowly, when the ring drops its next event. */
 #include <inttypes.h>
 
@@ -53,6 +54,10 @@ static void place_locked(struct vdi_kube_source_watch *watch)
 
 	if (watch->told == 0)
 		watch->told = VDI_MAX(vdi_kube_ring_shown(&source->ring), (vd_rev) 1);
+	if (watch->told > VDI_MAX(source->known, vdi_kube_ring_shown(&source->ring)) && watch->told > 1) {
+		expire_locked(watch, VD_EXPIRED, "the server has not reached its start; list again");
+		return;
+	}
 	if (vdi_kube_ring_find(&source->ring, watch->told + 1, &watch->cursor) != VD_OK) {
 		expire_locked(watch, VD_EXPIRED, "the events since its start are not available; list again");
 		return;
@@ -105,7 +110,7 @@ vd_status vdi_kube_source_watch(struct vd_store *store, const struct vd_store_wa
 			source->is_wanted = true;
 			watch->base.opened = source->is_filled ? vdi_kube_ring_shown(&source->ring) : 0;
 			LIST_INSERT_HEAD(&source->watches, watch, node);
-			if (source->is_filled)
+			if (source->is_filled || source->removed)
 				place_locked(watch);
 			(void) vdi_kube_source_ref(source);
 			(void) vdi_usage_watch_opened(source->usage);
@@ -288,6 +293,8 @@ void vdi_kube_source_watch_close(struct vd_store_watch *base)
 	drop_events(watch);
 	vdi_lock_acquire(&source->lock);
 	LIST_REMOVE(watch, node);
+	if (watch->is_placed && watch->end.code == VD_OK)
+		vdi_kube_ring_give(&source->ring, watch->told); /* its reader may continue later */
 	usage = source->usage;
 	vdi_lock_release(&source->lock);
 	vdi_usage_watch_closed(usage);

@@ -45,11 +45,12 @@ struct kube_peer {
 	bool			  gone_as_event;   /* 410 as ERROR event of a watch, not as status */
 	int			  refuse_code;	   /* status of the next refuse_count lists and watches */
 	unsigned		  refuse_count;
-	unsigned		  chunk_max; /* bytes of a chunk; 0: 64 KiB */
-	vd_dur			  event_gap; /* between two events of a watch; 0: none */
-	unsigned		  page_max;  /* longest page, whatever limit says; 0: none */
-	const char		 *token;     /* NULL: any; others get 401 */
-	char			  uid[64];   /* of namespace kube-system */
+	unsigned		  chunk_max;	   /* bytes of a chunk; 0: 64 KiB */
+	vd_dur			  event_gap;	   /* between two events of a watch; 0: none */
+	unsigned		  early_bookmarks; /* percentage; between two events of one revision */
+	unsigned		  page_max;	   /* longest page, whatever limit says; 0: none */
+	const char		 *token;	   /* NULL: any; others get 401 */
+	char			  uid[64];	   /* of namespace kube-system */
 	int64_t			  revision, compacted;
 
 	/* Counters of requests; gone: answers 410. */

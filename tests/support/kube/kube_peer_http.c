@@ -317,7 +317,7 @@ static void write_event(struct kube_peer_exchange *exchange, const char *type,
 	kube_peer_append(&exchange->text, "}\n");
 }
 
-static void write_bookmark(struct kube_peer_exchange *exchange, bool is_end)
+static void write_bookmark(struct kube_peer_exchange *exchange, int64_t revision, bool is_end)
 {
 	struct kube_peer		*peer = exchange->transport->peer;
 	const struct kube_peer_resource *resource = &peer->resources[exchange->resource];
@@ -326,7 +326,7 @@ static void write_bookmark(struct kube_peer_exchange *exchange, bool is_end)
 		&exchange->text,
 		"{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":"
 		"{\"resourceVersion\":\"%" PRId64 "\",\"creationTimestamp\":null%s}}}\n",
-		resource->kind, resource->api_version, peer->revision,
+		resource->kind, resource->api_version, revision,
 		is_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
 }
 
@@ -379,7 +379,7 @@ static void answer_initial(struct kube_peer_exchange *exchange, const struct tar
 	begin_watch(exchange, target, peer->revision);
 	write_initial(exchange);
 	if (is_list && peer->watch_list == KUBE_PEER_WATCH_LIST && exchange->wants_bookmarks)
-		write_bookmark(exchange, true);
+		write_bookmark(exchange, peer->revision, true);
 }
 
 static void answer_watch(struct kube_peer_exchange *exchange, const struct target *target)
@@ -423,15 +423,19 @@ vd_mono kube_peer_watch_step(struct kube_peer_exchange *exchange, vd_mono now)
 		if (exchange->event_at.ns > now.ns)
 			return exchange->event_at;
 		write_event(exchange, names[event->type], event);
+		if (peer->early_bookmarks && exchange->wants_bookmarks &&
+		    exchange->next_event + 1 < peer->event_count && event[1].revision == event->revision &&
+		    kube_peer_random(peer, 100) < peer->early_bookmarks)
+			write_bookmark(exchange, event->revision, false);
 		if (peer->event_gap.ns)
 			exchange->event_at = vd_mono_add(now, peer->event_gap);
 	}
 	if (exchange->wants_bookmarks && exchange->bookmark_at.ns <= now.ns) {
-		write_bookmark(exchange, false);
+		write_bookmark(exchange, peer->revision, false);
 		exchange->bookmark_at = vd_mono_add(now, VD_SECONDS(60));
 	}
 	if (exchange->wants_bookmarks && exchange->last_bookmark_at.ns <= now.ns) {
-		write_bookmark(exchange, false);
+		write_bookmark(exchange, peer->revision, false);
 		exchange->last_bookmark_at = VD_NEVER;
 	}
 	if (exchange->end_at.ns <= now.ns || peer->resources[exchange->resource].is_removed)

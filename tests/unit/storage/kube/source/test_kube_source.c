@@ -477,6 +477,7 @@ static void a_late_event_of_a_revision_is_not_lost(void **state)
 	world.peer->event_gap = VD_MS(100);
 	kube_peer_delete_many(world.peer, "pods", "a", names, 3);
 	vdi_sim_advance(world.env, VD_SECONDS(20));
+	kube_peer_advance(world.peer);
 	kube_world_settle(&world);
 	assert_true(kube_world_is_equal(&world));
 	assert_true(source->late > 0);
