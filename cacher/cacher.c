@@ -86,7 +86,7 @@ static bool run_pulled(struct vd_cacher *cacher)
 		while (more && vdi_delivery_worker_try_run(worker, &more))
 			;
 		some_left |= more;
-		vdi_delivery_worker_tell(worker);
+		vdi_delivery_worker_notify(worker);
 		vdi_lock_acquire(&cacher->watchers.lock);
 		worker = worker->next;
 		vdi_lock_release(&cacher->watchers.lock);
@@ -95,7 +95,7 @@ static bool run_pulled(struct vd_cacher *cacher)
 }
 
 /* Calls the drained callback, once. */
-static void tell_drained(struct vd_cacher *cacher)
+static void notify_drained(struct vd_cacher *cacher)
 {
 	void (*drained)(void *);
 	void *arg;
@@ -143,7 +143,7 @@ static vd_mono run_draining(struct vd_cacher *cacher)
 	is_over = cacher->watchers.count == 0 && cacher->watchers.opening_first == NULL;
 	vdi_lock_release(&cacher->watchers.lock);
 	if (is_wanted && is_over)
-		tell_drained(cacher);
+		notify_drained(cacher);
 	if (!is_wanted || is_over || atomic_load(&cacher->watchers.is_draining))
 		return VD_NEVER;
 	if (!has_all(cacher, revision)) {
@@ -162,7 +162,7 @@ static void run_stopping(struct vd_cacher *cacher)
 {
 	bool is_over;
 
-	tell_drained(cacher);
+	notify_drained(cacher);
 	vdi_reflector_stop(cacher);
 	vdi_watch_cache_stop(&cacher->watch_cache);
 	vdi_dispatch_opening(cacher);
@@ -183,7 +183,7 @@ static void run_stopping(struct vd_cacher *cacher)
 	if (is_over && !vdi_delivery_worker_has_work(cacher->watchers.inline_worker) &&
 	    !cacher->is_finishing) {
 		cacher->is_finishing = true;
-		vdi_delivery_worker_shut(cacher->watchers.inline_worker);
+		vdi_delivery_worker_shut_down(cacher->watchers.inline_worker);
 		vd_actor_close(cacher->actor, actor_gone, cacher);
 	}
 }
@@ -212,7 +212,7 @@ static vd_mono follow_compaction(struct vd_cacher *cacher)
 	vd_mono			now = vd_env_now(cacher->env);
 	struct vd_store_status	status;
 
-	if (!vdi_watch_cache_has_past(cache))
+	if (!vdi_watch_cache_can_compact(cache))
 		return VD_NEVER;
 	if (cacher->compaction_poll.ns <= now.ns) {
 		cacher->compaction_poll = vd_mono_add(now, VDI_COMPACTION_POLL);

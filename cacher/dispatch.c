@@ -501,7 +501,7 @@ void vdi_dispatch_left(struct vd_cacher *cacher)
 		vdi_lock_release(&cacher->watchers.lock);
 		/* The delivery worker is not run again; pending posts would keep references to it. */
 		if (worker->kind == VDI_DELIVERY_WORKER_PULLED)
-			vdi_delivery_worker_shut(worker);
+			vdi_delivery_worker_shut_down(worker);
 		vdi_watcher_finish(watcher, VDI_FINISHED_CACHER);
 		watcher = next;
 	}

@@ -322,13 +322,13 @@ bool vdi_auth_require_somebody(struct vdi_serve_call *call)
 
 /* ---- Changes ---- */
 
-const struct vdi_auth_data *vdi_auth_look(struct vdi_auth *auth)
+const struct vdi_auth_data *vdi_auth_lock_data(struct vdi_auth *auth)
 {
 	vdi_lock_acquire(&auth->lock);
 	return auth->data;
 }
 
-void vdi_auth_look_end(struct vdi_auth *auth)
+void vdi_auth_unlock_data(struct vdi_auth *auth)
 {
 	vdi_lock_release(&auth->lock);
 }

@@ -57,8 +57,8 @@ bool vdi_auth_require_somebody(struct vdi_serve_call *call);
 /* ---- For the Auth service ---- */
 
 /* Returns the current data, under the lock; do not keep the pointer. */
-const struct vdi_auth_data *vdi_auth_look(struct vdi_auth *auth);
-void			    vdi_auth_look_end(struct vdi_auth *auth);
+const struct vdi_auth_data *vdi_auth_lock_data(struct vdi_auth *auth);
+void			    vdi_auth_unlock_data(struct vdi_auth *auth);
 
 /* Edits a copy of the data, on the worker for slow work. Returns VD_ETCD_OTHER, or an error. On success the
  * copy is written to disk and installed, unless *ret_changed is set to false. */

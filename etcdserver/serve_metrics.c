@@ -12,7 +12,7 @@
 #include "serve_watches.h"
 
 /* Counts of a method already added to the registry. Collectors run one at a time. */
-struct told {
+struct reported {
 	uint64_t started, received, received_bytes, sent, sent_bytes, handled[VDI_SERVE_CODES];
 };
 
@@ -22,8 +22,8 @@ struct vdi_serve_metrics {
 	struct vdi_metrics_collector	collector;
 	size_t				method_count;
 	struct vdi_serve_method_counts *counts;
-	struct told		       *told;
-	uint64_t told_calls, told_frames, told_events, told_health[2], told_rejected[2];
+	struct reported		       *reported;
+	uint64_t reported_calls, reported_frames, reported_events, reported_health[2], reported_rejected[2];
 };
 
 static const char *const code_names[VDI_SERVE_CODES] = {
@@ -63,15 +63,15 @@ static void label_method(const struct vdi_serve_method *method, struct method_la
 /* ---- Collecting ---- */
 
 /* Without memory they are added next time. */
-static void tell(struct vdi_serve_metrics *metrics, enum vdi_metric_id id, const char *const *labels,
-		 uint64_t now, uint64_t *told)
+static void report(struct vdi_serve_metrics *metrics, enum vdi_metric_id id, const char *const *labels,
+		   uint64_t now, uint64_t *reported)
 {
 	struct vdi_metric *metric;
 
 	if (vdi_metric_get(metrics->registry, id, labels, &metric) != VD_OK)
 		return;
-	vdi_metric_add(metric, now - *told);
-	*told = now;
+	vdi_metric_add(metric, now - *reported);
+	*reported = now;
 	vdi_metric_release(metric);
 }
 
@@ -95,24 +95,24 @@ static void collect_methods(struct vdi_serve_metrics *metrics)
 {
 	for (size_t i = 0; i < metrics->method_count; i++) {
 		struct vdi_serve_method_counts *counts = &metrics->counts[i];
-		struct told		       *told = &metrics->told[i];
+		struct reported		       *reported = &metrics->reported[i];
 		struct method_labels		labels;
 
 		label_method(vdi_serve_method_at(i), &labels);
-		tell(metrics, VDI_METRIC_GRPC_SERVER_STARTED_TOTAL, labels.values, now_of(&counts->started),
-		     &told->started);
-		tell(metrics, VDI_METRIC_GRPC_SERVER_MSG_RECEIVED_TOTAL, labels.values,
-		     now_of(&counts->received), &told->received);
-		tell(metrics, VDI_METRIC_GRPC_SERVER_MSG_SENT_TOTAL, labels.values, now_of(&counts->sent),
-		     &told->sent);
-		tell(metrics, VDI_METRIC_ETCD_NETWORK_RECEIVED_BYTES_TOTAL, NULL,
-		     now_of(&counts->received_bytes), &told->received_bytes);
-		tell(metrics, VDI_METRIC_ETCD_NETWORK_SENT_BYTES_TOTAL, NULL, now_of(&counts->sent_bytes),
-		     &told->sent_bytes);
+		report(metrics, VDI_METRIC_GRPC_SERVER_STARTED_TOTAL, labels.values, now_of(&counts->started),
+		       &reported->started);
+		report(metrics, VDI_METRIC_GRPC_SERVER_MSG_RECEIVED_TOTAL, labels.values,
+		       now_of(&counts->received), &reported->received);
+		report(metrics, VDI_METRIC_GRPC_SERVER_MSG_SENT_TOTAL, labels.values, now_of(&counts->sent),
+		       &reported->sent);
+		report(metrics, VDI_METRIC_ETCD_NETWORK_RECEIVED_BYTES_TOTAL, NULL,
+		       now_of(&counts->received_bytes), &reported->received_bytes);
+		report(metrics, VDI_METRIC_ETCD_NETWORK_SENT_BYTES_TOTAL, NULL, now_of(&counts->sent_bytes),
+		       &reported->sent_bytes);
 		for (int code = 0; code < VDI_SERVE_CODES; code++) {
 			labels.values[3] = code_names[code];
-			tell(metrics, VDI_METRIC_GRPC_SERVER_HANDLED_TOTAL, labels.values,
-			     now_of(&counts->handled[code]), &told->handled[code]);
+			report(metrics, VDI_METRIC_GRPC_SERVER_HANDLED_TOTAL, labels.values,
+			       now_of(&counts->handled[code]), &reported->handled[code]);
 		}
 	}
 }
@@ -157,20 +157,20 @@ static void collect_server(struct vdi_serve_metrics *metrics)
 	set(metrics, VDI_METRIC_ETCD_MVCC_WATCH_STREAMS, NULL, watches.streams);
 	set(metrics, VDI_METRIC_ETCD_AUTH_REVISION, NULL, (int64_t) vdi_auth_revision(server->auth));
 	set(metrics, VDI_METRIC_ETCD_LOGINS_WAITING, NULL, (int64_t) logins.waiting);
-	tell(metrics, VDI_METRIC_ETCD_LOGINS_REJECTED_TOTAL, &(const char *) { "address" },
-	     logins.rejected_address, &metrics->told_rejected[0]);
-	tell(metrics, VDI_METRIC_ETCD_LOGINS_REJECTED_TOTAL, &(const char *) { "total" },
-	     logins.rejected_total, &metrics->told_rejected[1]);
-	tell(metrics, VDI_METRIC_ETCD_SERVER_CALLS_TOTAL, NULL, now_of(&server->calls_total),
-	     &metrics->told_calls);
-	tell(metrics, VDI_METRIC_ETCD_SERVER_WATCH_FRAMES_TOTAL, NULL, (uint64_t) watches.frames,
-	     &metrics->told_frames);
-	tell(metrics, VDI_METRIC_ETCD_SERVER_WATCH_EVENTS_SENT_TOTAL, NULL, (uint64_t) watches.events,
-	     &metrics->told_events);
-	tell(metrics, VDI_METRIC_ETCD_SERVER_HEALTH_SUCCESS, NULL, now_of(&server->health_successes),
-	     &metrics->told_health[0]);
-	tell(metrics, VDI_METRIC_ETCD_SERVER_HEALTH_FAILURES, NULL, now_of(&server->health_failures),
-	     &metrics->told_health[1]);
+	report(metrics, VDI_METRIC_ETCD_LOGINS_REJECTED_TOTAL, &(const char *) { "address" },
+	       logins.rejected_address, &metrics->reported_rejected[0]);
+	report(metrics, VDI_METRIC_ETCD_LOGINS_REJECTED_TOTAL, &(const char *) { "total" },
+	       logins.rejected_total, &metrics->reported_rejected[1]);
+	report(metrics, VDI_METRIC_ETCD_SERVER_CALLS_TOTAL, NULL, now_of(&server->calls_total),
+	       &metrics->reported_calls);
+	report(metrics, VDI_METRIC_ETCD_SERVER_WATCH_FRAMES_TOTAL, NULL, (uint64_t) watches.frames,
+	       &metrics->reported_frames);
+	report(metrics, VDI_METRIC_ETCD_SERVER_WATCH_EVENTS_SENT_TOTAL, NULL, (uint64_t) watches.events,
+	       &metrics->reported_events);
+	report(metrics, VDI_METRIC_ETCD_SERVER_HEALTH_SUCCESS, NULL, now_of(&server->health_successes),
+	       &metrics->reported_health[0]);
+	report(metrics, VDI_METRIC_ETCD_SERVER_HEALTH_FAILURES, NULL, now_of(&server->health_failures),
+	       &metrics->reported_health[1]);
 }
 
 static void collect_process(struct vdi_serve_metrics *metrics)
@@ -232,8 +232,8 @@ vd_status vdi_serve_metrics_new(struct vdi_etcdserver *server, struct vdi_serve_
 	while (vdi_serve_method_at(metrics->method_count))
 		metrics->method_count++;
 	metrics->counts = vdi_calloc(metrics->method_count, sizeof metrics->counts[0]);
-	metrics->told = vdi_calloc(metrics->method_count, sizeof metrics->told[0]);
-	status = metrics->counts && metrics->told ? make_histograms(metrics) : VD_NOMEM;
+	metrics->reported = vdi_calloc(metrics->method_count, sizeof metrics->reported[0]);
+	status = metrics->counts && metrics->reported ? make_histograms(metrics) : VD_NOMEM;
 	if (status != VD_OK) {
 		(void) vdi_serve_metrics_free(metrics);
 		return status;
@@ -254,7 +254,7 @@ struct vdi_serve_metrics *vdi_serve_metrics_free(struct vdi_serve_metrics *metri
 	for (size_t i = 0; metrics->counts && i < metrics->method_count; i++)
 		vdi_metric_release(metrics->counts[i].handling);
 	vdi_free(metrics->counts);
-	vdi_free(metrics->told);
+	vdi_free(metrics->reported);
 	vdi_free(metrics);
 	return NULL;
 }

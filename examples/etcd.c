@@ -12,24 +12,24 @@
 
 /* Notification of the main thread by the callbacks. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t  told = PTHREAD_COND_INITIALIZER;
-static bool	       is_told;
+static pthread_cond_t  answered = PTHREAD_COND_INITIALIZER;
+static bool	       is_answered;
 static bool	       has_failed;
 
-static void tell(void *arg)
+static void answer(void *arg)
 {
 	pthread_mutex_lock(&lock);
-	is_told = true;
-	pthread_cond_signal(&told);
+	is_answered = true;
+	pthread_cond_signal(&answered);
 	pthread_mutex_unlock(&lock);
 }
 
-static bool wait_told(void)
+static bool wait_answered(void)
 {
 	pthread_mutex_lock(&lock);
-	while (!is_told)
-		pthread_cond_wait(&told, &lock);
-	is_told = false;
+	while (!is_answered)
+		pthread_cond_wait(&answered, &lock);
+	is_answered = false;
 	pthread_mutex_unlock(&lock);
 	return !has_failed;
 }
@@ -49,7 +49,7 @@ static void put_done(void *arg, const struct vd_etcd_error *error, const struct 
 {
 	if (check(error) && arg)
 		*(vd_rev *) arg = header->revision;
-	tell(NULL);
+	answer(NULL);
 }
 
 static bool put(struct vd_etcd *etcd, const char *key, const char *value, vd_rev *ret_revision)
@@ -57,7 +57,7 @@ static bool put(struct vd_etcd *etcd, const char *key, const char *value, vd_rev
 	struct vd_op	    op = { .kind = VD_OP_PUT, .key = vd_bytes_of(key), .value = vd_bytes_of(value) };
 	struct vd_etcd_call call = { .timeout = VD_SECONDS(10) };
 
-	return vd_etcd_put(etcd, &call, &op, put_done, ret_revision) == VD_OK && wait_told();
+	return vd_etcd_put(etcd, &call, &op, put_done, ret_revision) == VD_OK && wait_answered();
 }
 
 static void range_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
@@ -69,7 +69,7 @@ static void range_done(void *arg, const struct vd_etcd_error *error, const struc
 			       (const char *) vd_kv_key(result->kvs[i]).data,
 			       (int) vd_kv_value(result->kvs[i]).size,
 			       (const char *) vd_kv_value(result->kvs[i]).data);
-	tell(NULL);
+	answer(NULL);
 }
 
 static bool print_prefix(struct vd_etcd *etcd, const char *prefix)
@@ -82,7 +82,7 @@ static bool print_prefix(struct vd_etcd *etcd, const char *prefix)
 	request.range.range_end = vd_etcd_prefix_end(request.range.key, end);
 	return vd_etcd_range(etcd, &(struct vd_etcd_call) { .timeout = VD_SECONDS(10) }, &request, range_done,
 			     NULL) == VD_OK &&
-	       wait_told();
+	       wait_answered();
 }
 
 /* ---- A watch ---- */
@@ -92,7 +92,7 @@ static bool print_changes(struct vd_etcd *etcd, const char *prefix, vd_rev from,
 	char			      end[64];
 	struct vd_etcd_watch_request  request = { .key = vd_bytes_of(prefix),
 						  .revision = from,
-						  .ready = tell };
+						  .ready = answer };
 	struct vd_etcd_watch_response response;
 	struct vd_etcd_error	      error;
 	struct vd_etcd_watch	     *watch;
@@ -104,7 +104,7 @@ static bool print_changes(struct vd_etcd *etcd, const char *prefix, vd_rev from,
 	while (count) {
 		status = vd_etcd_watch_next(watch, &response, &error);
 		if (status == VD_AGAIN) {
-			(void) wait_told();
+			(void) wait_answered();
 			continue;
 		}
 		if (status != VD_OK)
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
 	}
 	ok = put(etcd, "example/door", "shut", NULL) && put(etcd, "example/lamp", "off", &revision) &&
 	     print_prefix(etcd, "example/") && put(etcd, "example/lamp", "on", NULL) &&
-	     vd_etcd_delete(etcd, NULL, &remove, put_done, NULL) == VD_OK && wait_told() &&
+	     vd_etcd_delete(etcd, NULL, &remove, put_done, NULL) == VD_OK && wait_answered() &&
 	     print_changes(etcd, "example/", revision, 3);
 	vd_etcd_close_wait(etcd);
 	vd_env_free(env);

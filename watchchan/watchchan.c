@@ -91,7 +91,7 @@ void vdi_watchchan_event_fini(struct vdi_watchchan_event *event)
 
 /* Calls ready() if the receiver waits for it, once. Under the lock, so that ready() is never called after
  * close returned. */
-static void tell_receiver_locked(struct vdi_watchchan *watchchan)
+static void notify_receiver_locked(struct vdi_watchchan *watchchan)
 {
 	if (watchchan->consumer_waits && !watchchan->closing) {
 		watchchan->consumer_waits = false;
@@ -115,7 +115,7 @@ static void publish_results_locked(struct vdi_watchchan *watchchan, size_t count
 					       (size_t) (watchchan->result_tail - watchchan->result_head));
 	watchchan->stats.bookmarks += bookmarks;
 	watchchan->stats.events += count - bookmarks;
-	tell_receiver_locked(watchchan);
+	notify_receiver_locked(watchchan);
 }
 
 /* ---- One run of the actor ---- */
@@ -278,7 +278,7 @@ static void note_end(struct vdi_watchchan *watchchan)
 	vdi_lock_acquire(&watchchan->lock);
 	if (!watchchan->ended) {
 		watchchan->ended = true;
-		tell_receiver_locked(watchchan);
+		notify_receiver_locked(watchchan);
 	}
 	vdi_lock_release(&watchchan->lock);
 }

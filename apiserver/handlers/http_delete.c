@@ -155,7 +155,7 @@ static void dry_deleted(struct vdi_request *request)
 		vdi_request_fail_result(request, "delete", request->result, &request->error);
 		return;
 	}
-	if (vdi_write_look(write, request->object) != VD_OK) {
+	if (vdi_write_note_current(write, request->object) != VD_OK) {
 		vdi_request_fail_nomem(request);
 		return;
 	}
@@ -249,7 +249,7 @@ static vd_status plan_all(struct vdi_request *request)
 	struct vd_object *object;
 
 	while ((object = vd_list_next(write->list)) != NULL) {
-		if (vdi_write_look(write, object) != VD_OK)
+		if (vdi_write_note_current(write, object) != VD_OK)
 			return no_memory(write);
 		write->edit.name = vd_object_name(object); /* for the error message */
 		VDI_TRY(plan_current(request));

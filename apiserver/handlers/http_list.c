@@ -51,7 +51,7 @@ struct list_stream {
 	bool			  chunked;
 	bool			  first; /* no item written yet */
 	bool			  ended; /* the last batch is made */
-	bool			  begun; /* the source has returned the opening */
+	bool			  begun; /* the source has returned the head */
 
 	/* The list's first objects, read early to determine its size; sent first. */
 	struct vd_object **taken;
@@ -227,7 +227,7 @@ static void free_list(struct vdi_http_stream *stream)
 static const struct vdi_http_stream_ops list_ops = { pump, NULL, free_list };
 
 /* Writes everything before the first item. */
-static void write_opening(struct list_stream *list, struct vdi_out *out)
+static void write_head(struct list_stream *list, struct vdi_out *out)
 {
 	char version[VDI_RESOURCE_NAME_MAX];
 
@@ -308,22 +308,22 @@ static void free_source(struct vdi_gzip_source *source, int64_t sent)
 
 static const struct vdi_gzip_source_ops source_ops = { next_source, free_source };
 
-/* Sets *ret_is_long if the content is larger than VDI_GZIP_THRESHOLD. opening has the content so far; rows
+/* Sets *ret_is_long if the content is larger than VDI_GZIP_THRESHOLD. head has the content so far; rows
  * are added to it while it is smaller. */
-static vd_status is_long(struct list_stream *list, struct vdi_out *opening, bool *ret_is_long)
+static vd_status is_long(struct list_stream *list, struct vdi_out *head, bool *ret_is_long)
 {
-	size_t size = opening->size + sizeof ENDING - 1;
+	size_t size = head->size + sizeof ENDING - 1;
 	bool   all;
 
 	if (list->form.form != VDI_FORM_OBJECT) {
-		for (size_t read = 0; opening->size <= VDI_GZIP_THRESHOLD && read < TURN_BYTES &&
-				      !list->ended && !opening->failed;
+		for (size_t read = 0;
+		     head->size <= VDI_GZIP_THRESHOLD && read < TURN_BYTES && !list->ended && !head->failed;
 		     read += list->read)
-			render_some(list, opening, VDI_GZIP_THRESHOLD + 1);
+			render_some(list, head, VDI_GZIP_THRESHOLD + 1);
 		if (list->ended)
-			vdi_out_raw(opening, ENDING);
-		*ret_is_long = opening->size > VDI_GZIP_THRESHOLD;
-		return opening->failed ? VD_NOMEM : VD_OK;
+			vdi_out_raw(head, ENDING);
+		*ret_is_long = head->size > VDI_GZIP_THRESHOLD;
+		return head->failed ? VD_NOMEM : VD_OK;
 	}
 	if (list->taken_count == 0)
 		VDI_TRY(take_some(list, VDI_GZIP_THRESHOLD, &all));
@@ -339,20 +339,20 @@ static vd_status is_long(struct list_stream *list, struct vdi_out *opening, bool
 	return VD_OK;
 }
 
-/* False: no response was sent, respond without compression. True: opening was taken over. */
-static bool reply_gzip(struct vdi_request *request, struct list_stream *list, struct vdi_out *opening)
+/* False: no response was sent, respond without compression. True: head was taken over. */
+static bool reply_gzip(struct vdi_request *request, struct list_stream *list, struct vdi_out *head)
 {
 	bool chunked = list->chunked;
 
 	list->source.ops = &source_ops;
 	vdi_out_fini(&list->text);
-	list->text = *opening;
+	list->text = *head;
 	list->part_count = 0;
 	push(list, list->text.data, list->text.size);
 	list->chunked = false; /* the encoder's output is chunked */
 	list->streams = true;
 	if (vdi_request_reply_gzip(request, 200, "application/json", "", &list->source) == VD_OK) {
-		*opening = (struct vdi_out) VDI_OUT_INIT;
+		*head = (struct vdi_out) VDI_OUT_INIT;
 		return true;
 	}
 	list->text = (struct vdi_out) VDI_OUT_INIT;
@@ -453,7 +453,7 @@ static void reply_pretty(struct vdi_request *request, struct list_stream *list)
 	struct vdi_out body = VDI_OUT_INIT;
 
 	list->chunked = false;
-	write_opening(list, &body);
+	write_head(list, &body);
 	while (!list->ended && !body.failed) {
 		body.failed |= next_batch(list) != VD_OK;
 		for (size_t i = 0; i < list->part_count; i++)
@@ -523,7 +523,7 @@ static void fail_expired_page(struct vdi_request *request)
 static void listed(struct vdi_request *request)
 {
 	struct list_stream *list;
-	struct vdi_out	    opening = VDI_OUT_INIT;
+	struct vdi_out	    head = VDI_OUT_INIT;
 	size_t		    head_size;
 	bool		    is_to_compress = false;
 
@@ -547,24 +547,24 @@ static void listed(struct vdi_request *request)
 		return;
 	}
 	request->pretty = false;
-	write_opening(list, &opening);
+	write_head(list, &head);
 	if (vdi_request_takes_gzip(request)) {
-		opening.failed |= is_long(list, &opening, &is_to_compress) != VD_OK;
-		if (is_to_compress && !opening.failed && reply_gzip(request, list, &opening))
+		head.failed |= is_long(list, &head, &is_to_compress) != VD_OK;
+		if (is_to_compress && !head.failed && reply_gzip(request, list, &head))
 			return;
 	}
-	/* The response head and the list's opening are the first batch. */
+	/* The response head and the list's head are the first batch. */
 	vdi_request_stream_head(request, &list->text, "application/json", list->chunked);
 	head_size = list->text.size;
-	vdi_out_bytes(&list->text, vdi_out_slice(&opening));
-	list->text.failed |= opening.failed;
+	vdi_out_bytes(&list->text, vdi_out_slice(&head));
+	list->text.failed |= head.failed;
 	if (!list->text.failed) {
 		push(list, list->text.data, head_size);
 		list->part_count++;
-		push(list, list->text.data + head_size, opening.size);
+		push(list, list->text.data + head_size, head.size);
 		frame(list, 1);
 	}
-	vdi_out_fini(&opening);
+	vdi_out_fini(&head);
 	if (list->text.failed) {
 		list->stream.ops->free(&list->stream);
 		vdi_http_connection_close(request->connection);

@@ -5,10 +5,10 @@
  * one sendmsg. Frames that the socket does not take stay in the backlog; deliver() then takes no more events,
  * and the cacher waits until the socket is writable again. An idle watch holds no frames and no buffer.
  *
- * A compressed watch (a streamed list whose client accepts gzip) uses deliver_packed() instead. The frame of
- * a live event is a gzip member, shared like plain frames. Initial events are not shared: they are collected
- * in one member, up to SLICE bytes of content; a longer frame becomes several members, one per iteration.
- * Every member is complete at the end of an iteration, so one gzip writer per loop is enough.
+ * A compressed watch (a streamed list whose client accepts gzip) uses deliver_compressed() instead. The frame
+ * of a live event is a gzip member, shared like plain frames. Initial events are not shared: they are
+ * collected in one member, up to SLICE bytes of content; a longer frame becomes several members, one per
+ * iteration. Every member is complete at the end of an iteration, so one gzip writer per loop is enough.
  */
 #include "env.h"
 #include "field_support.h"
@@ -322,11 +322,11 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 static void pack_rest(struct watch_stream *watch)
 {
 	struct vd_bytes content = vdi_frame_content(watch->rest);
-	size_t		size = VDI_MIN(content.size - watch->rest_at, SLICE - watch->form.packed);
+	size_t		size = VDI_MIN(content.size - watch->rest_at, SLICE - watch->form.compressed_size);
 
 	vdi_gzip_writer_add(watch->form.gzip_writer,
 			    (struct vd_bytes) { (const char *) content.data + watch->rest_at, size });
-	watch->form.packed += size;
+	watch->form.compressed_size += size;
 	watch->rest_at += size;
 	if (watch->rest_at == content.size)
 		watch->rest = vd_blob_unref(watch->rest);
@@ -408,12 +408,12 @@ static bool pack_own(struct watch_stream *watch, const struct vd_watch_event *ev
 
 static bool has_turn(const struct watch_stream *watch)
 {
-	return watch->rest == NULL && watch->form.packed < SLICE;
+	return watch->rest == NULL && watch->form.compressed_size < SLICE;
 }
 
 /* As deliver, with compression, which takes time: after SLICE bytes other connections run. The gzip writer is
  * empty at the end. */
-static size_t deliver_packed(void *arg, const struct vd_watch_event *events, size_t count)
+static size_t deliver_compressed(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct watch_stream *watch = arg;
 	size_t		     taken = 0;
@@ -422,7 +422,7 @@ static size_t deliver_packed(void *arg, const struct vd_watch_event *events, siz
 		watch->paused = true;
 		return 0;
 	}
-	watch->form.packed = 0;
+	watch->form.compressed_size = 0;
 	while (taken < count && !watch->failed && !watch->ended && has_turn(watch)) {
 		vd_status status = VD_OK;
 		bool	  took = true;
@@ -467,7 +467,7 @@ static vd_status send_rest(struct watch_stream *watch)
 	int64_t	  size = (int64_t) vd_blob_bytes(watch->rest).size;
 	vd_status status;
 
-	watch->form.packed = 0;
+	watch->form.compressed_size = 0;
 	pack_rest(watch);
 	if (watch->rest == NULL)
 		count_unsent(watch, -size);
@@ -660,7 +660,7 @@ void vdi_handle_watch(struct vdi_request *request)
 	request->account = NULL;
 	sink.arg = watch;
 	if (watch->form.gzip_writer)
-		sink.deliver = deliver_packed;
+		sink.deliver = deliver_compressed;
 	status = vd_cacher_watch(request->resource->cacher, &options, &sink, &watch->watcher, &error);
 	if (status != VD_OK) {
 		watch->watcher = NULL;

@@ -106,7 +106,7 @@ void vdi_write_fail(struct vdi_request *request, const char *verb)
 		vdi_request_fail_result(request, verb, request->result, &request->error);
 }
 
-vd_status vdi_write_look(struct vdi_write *write, struct vd_object *current)
+vd_status vdi_write_note_current(struct vdi_write *write, struct vd_object *current)
 {
 	write->seen = vd_object_revision(current);
 	vdi_out_reset(&write->current);
@@ -513,7 +513,7 @@ static vd_status edit_state(struct vdi_write *write, struct vd_object *state)
 {
 	write->is_edited = false;
 	write->edited.finished = false;
-	VDI_TRY(vdi_write_look(write, state));
+	VDI_TRY(vdi_write_note_current(write, state));
 	write->computed = edit(write);
 	write->is_edited = true;
 	return VD_OK;
@@ -638,7 +638,7 @@ static void dry_updated(struct vdi_request *request)
 		vdi_request_fail_result(request, "update", request->result, &request->error);
 		return;
 	}
-	if (vdi_write_look(write, request->object) != VD_OK) {
+	if (vdi_write_note_current(write, request->object) != VD_OK) {
 		vdi_request_fail_nomem(request);
 		return;
 	}

@@ -52,7 +52,7 @@ void vdi_write_shuffle(struct vdi_request *request);
 /* Responds with the last attempt's error if it has one, else with the result. */
 void vdi_write_fail(struct vdi_request *request, const char *verb);
 /* Fills write->current and write->seen. */
-VDI_MUST_USE vd_status vdi_write_look(struct vdi_write *write, struct vd_object *current);
+VDI_MUST_USE vd_status vdi_write_note_current(struct vdi_write *write, struct vd_object *current);
 /* Writes the object of text, at the revision seen, to write->current, for the response to a dry run. VD_NOMEM
  * with write->status. */
 VDI_MUST_USE vd_status vdi_write_show_dry(struct vdi_write *write, struct vd_bytes text);

@@ -189,7 +189,7 @@ static vd_status encode(void *arg, const struct vd_watch_event *event, struct vd
 }
 
 /* Encodes as a gzip member of its own, with the gzip writer of the loop on whose thread this runs. */
-static vd_status encode_packed(void *arg, const struct vd_watch_event *event, struct vd_blob **ret_frame)
+static vd_status encode_compressed(void *arg, const struct vd_watch_event *event, struct vd_blob **ret_frame)
 {
 	struct vdi_watch_encoding *encoding = arg;
 	struct vd_blob		  *plain;
@@ -197,7 +197,7 @@ static vd_status encode_packed(void *arg, const struct vd_watch_event *event, st
 
 	VDI_TRY(encode(encoding, event, &plain));
 	content = vdi_frame_content(plain);
-	encoding->packed += content.size;
+	encoding->compressed_size += content.size;
 	vdi_gzip_writer_add(encoding->gzip_writer, content);
 	vd_blob_unref(plain);
 	return vdi_gzip_writer_end(encoding->gzip_writer, ret_frame);
@@ -233,7 +233,7 @@ vd_status vdi_watch_frame_get(struct vdi_watch_encoding *encoding, const struct 
 			      struct vd_blob **ret_frame)
 {
 	if (encoding->gzip_writer)
-		return vdi_frame_get(event, SLOT_NONE + slot_of(encoding), encode_packed, encoding,
+		return vdi_frame_get(event, SLOT_NONE + slot_of(encoding), encode_compressed, encoding,
 				     ret_frame);
 	return vdi_frame_get(event, slot_of(encoding), encode, encoding, ret_frame);
 }

@@ -17,10 +17,10 @@ struct vdi_watch_encoding {
 	const struct vdi_resource *resource;
 	const struct vd_env	  *env;
 	struct vdi_gzip_writer	  *gzip_writer; /* borrowed from the loop; NULL: not compressed */
-	size_t			   packed; /* content compressed in this iteration; the watch resets it */
-	struct vdi_negotiated	   negotiated;
-	uint8_t			   include;    /* enum vdi_include */
-	bool			   header_due; /* the next Table has the column definitions */
+	size_t		      compressed_size; /* content compressed in this iteration; the watch resets it */
+	struct vdi_negotiated negotiated;
+	uint8_t		      include;	  /* enum vdi_include */
+	bool		      header_due; /* the next Table has the column definitions */
 };
 
 /* Returns true if other watches may need the same bytes. */

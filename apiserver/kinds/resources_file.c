@@ -404,17 +404,17 @@ static vd_status load(struct vdi_resources *resources, const json_t *document, s
 /* Loads into a copy, which replaces the original if all entries are valid. */
 vd_status vdi_resources_load(struct vdi_resources *resources, struct vd_bytes json, struct vd_error *reterr)
 {
-	json_error_t	     fault_at;
+	json_error_t	     json_error;
 	struct vdi_resources copy = { 0 };
 	json_t		    *document;
 	vd_status	     status = vdi_resources_copy(&copy, resources);
 
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
-	document = json_loadb(json.data, json.size, JSON_REJECT_DUPLICATES, &fault_at);
+	document = json_loadb(json.data, json.size, JSON_REJECT_DUPLICATES, &json_error);
 	if (document == NULL)
-		status = vd_error_set(reterr, VD_INVALID, "resources: line %d, column %d: %s", fault_at.line,
-				      fault_at.column, fault_at.text);
+		status = vd_error_set(reterr, VD_INVALID, "resources: line %d, column %d: %s",
+				      json_error.line, json_error.column, json_error.text);
 	else if (!json_is_array(document))
 		status = vd_error_set(reterr, VD_INVALID, "resources: must be a JSON array");
 	else

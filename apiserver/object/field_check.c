@@ -184,8 +184,8 @@ static void note_new(void *arg, struct vd_bytes path)
 }
 
 /* Reports the unknown members of patched that current does not have. */
-static vd_status tell_new(const struct vdi_k8s_message *message, struct vd_bytes current,
-			  struct vd_bytes patched, struct vdi_unknown_fields *unknown)
+static vd_status report_new(const struct vdi_k8s_message *message, struct vd_bytes current,
+			    struct vd_bytes patched, struct vdi_unknown_fields *unknown)
 {
 	struct news news = { .memory = VDI_TREE_INIT, .unknown = unknown };
 	vd_status   status;
@@ -215,7 +215,7 @@ vd_status vdi_field_check_patched(const struct vdi_resource *resource, struct vd
 	if (checked == VD_NOMEM)
 		return VD_NOMEM;
 	if (checked != VD_BAD_REQUEST)
-		return any.count ? tell_new(message, current, patched, unknown) : VD_OK;
+		return any.count ? report_new(message, current, patched, unknown) : VD_OK;
 	before = scan(message, current, NULL, NULL, NULL);
 	return before == VD_BAD_REQUEST ? VD_OK : before == VD_NOMEM ? VD_NOMEM : VD_BAD_REQUEST;
 }

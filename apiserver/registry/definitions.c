@@ -307,7 +307,7 @@ static bool is_idle(const struct definition *definition)
 	       (definition->cleanup == NULL || vdi_crd_cleanup_is_idle(definition->cleanup));
 }
 
-vd_status vdi_definitions_look(struct vdi_definitions *definitions, struct vd_informer *informer)
+vd_status vdi_definitions_update(struct vdi_definitions *definitions, struct vd_informer *informer)
 {
 	struct looking looking = { definitions, VD_OK };
 
@@ -328,7 +328,7 @@ vd_status vdi_definitions_look(struct vdi_definitions *definitions, struct vd_in
 
 /* ---- Names ---- */
 
-void vdi_definitions_judge_again(struct vdi_definitions *definitions)
+void vdi_definitions_validate_again(struct vdi_definitions *definitions)
 {
 	definitions->has_checked_names = false;
 }

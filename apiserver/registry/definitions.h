@@ -20,10 +20,10 @@ VDI_MUST_USE vd_status vdi_definitions_new(struct vdi_kinds *kinds, struct vdi_d
 /* No call may be in flight. NULL is fine; returns NULL. */
 struct vdi_definitions *vdi_definitions_free(struct vdi_definitions *definitions);
 /* Updates the records from the informer's store. VD_NOMEM: some are not updated; call again later. */
-VDI_MUST_USE vd_status vdi_definitions_look(struct vdi_definitions *definitions,
-					    struct vd_informer	   *informer);
+VDI_MUST_USE vd_status vdi_definitions_update(struct vdi_definitions *definitions,
+					      struct vd_informer     *informer);
 /* The declared kinds have changed: accept names anew. */
-void vdi_definitions_judge_again(struct vdi_definitions *definitions);
+void vdi_definitions_validate_again(struct vdi_definitions *definitions);
 /* Accepts names, makes caches and decides which resources are served; *ret_changed: they differ from the last
  * ones. VD_NOT_READY: some caches are still filling. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_definitions_prepare(struct vdi_definitions	  *definitions,

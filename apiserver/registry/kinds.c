@@ -199,7 +199,7 @@ static void take_reloaded(struct vdi_kinds *kinds, struct vdi_resources *reloade
 	vdi_resources_fini(&stale);
 	vdi_free(reloaded);
 	if (kinds->definitions)
-		vdi_definitions_judge_again(kinds->definitions);
+		vdi_definitions_validate_again(kinds->definitions);
 	kinds->is_published = false;
 }
 
@@ -252,7 +252,7 @@ vd_status vdi_kinds_await(struct vdi_kinds *kinds, struct vd_bytes definition, v
 	return VD_OK;
 }
 
-static void tell_waiter(struct vdi_kind_waiter *waiter, vd_status status)
+static void notify_waiter(struct vdi_kind_waiter *waiter, vd_status status)
 {
 	waiter->done(waiter->arg, status);
 	vdi_free(waiter);
@@ -260,7 +260,7 @@ static void tell_waiter(struct vdi_kind_waiter *waiter, vd_status status)
 
 /* Returns when to check again. The informer wakes this actor for each event, but reports the event's revision
  * only a little later, so this polls. */
-static vd_mono tell_waiters(struct vdi_kinds *kinds)
+static vd_mono notify_waiters(struct vdi_kinds *kinds)
 {
 	struct vdi_kind_waiter *waiter, *next, *kept = NULL, **last = &kept;
 	vd_mono			now = vd_env_now(kinds->host.env);
@@ -273,9 +273,9 @@ static vd_mono tell_waiters(struct vdi_kinds *kinds)
 		next = waiter->next;
 		if (kinds->is_published && waiter->revision <= kinds->looked &&
 		    vdi_definitions_are_served(kinds->definitions, waiter->name)) {
-			tell_waiter(waiter, VD_OK);
+			notify_waiter(waiter, VD_OK);
 		} else if (waiter->due.ns <= now.ns) {
-			tell_waiter(waiter, VD_TIMEOUT);
+			notify_waiter(waiter, VD_TIMEOUT);
 		} else {
 			*last = waiter;
 			last = &waiter->next;
@@ -291,7 +291,7 @@ static vd_mono tell_waiters(struct vdi_kinds *kinds)
 	return vd_mono_add(now, POLL);
 }
 
-static void tell_settled(struct vdi_kinds *kinds, bool is_synced, uint64_t reload_count)
+static void notify_settled(struct vdi_kinds *kinds, bool is_synced, uint64_t reload_count)
 {
 
 	vdi_lock_acquire(kinds->host.lock);
@@ -308,7 +308,7 @@ static vd_mono work(struct vdi_kinds *kinds, struct vd_informer *news, vd_rev se
 	vd_status status = VD_OK;
 	bool	  is_changed = false;
 
-	if (news && vdi_definitions_look(kinds->definitions, news) != VD_OK) {
+	if (news && vdi_definitions_update(kinds->definitions, news) != VD_OK) {
 		has_news(kinds, false);
 		return vd_mono_add(now, RETRY);
 	}
@@ -322,7 +322,7 @@ static vd_mono work(struct vdi_kinds *kinds, struct vd_informer *news, vd_rev se
 	    kinds->host.is_taken(kinds->host.arg, atomic_load(&kinds->served_number))) {
 		vd_mono due = kinds->definitions ? vdi_definitions_settle(kinds->definitions) : VD_NEVER;
 
-		tell_settled(kinds, is_synced && status == VD_OK, kinds->taken_count);
+		notify_settled(kinds, is_synced && status == VD_OK, kinds->taken_count);
 		if (status == VD_OK)
 			return due;
 	}
@@ -357,7 +357,7 @@ static void run(void *arg)
 		kinds->taken_count++;
 	}
 	due = work(kinds, look ? informer : NULL, seen, is_synced);
-	due_for_waiters = tell_waiters(kinds);
+	due_for_waiters = notify_waiters(kinds);
 	due.ns = VDI_MIN(due.ns, due_for_waiters.ns);
 	vdi_lock_acquire(kinds->host.lock);
 	actor = kinds->actor;
@@ -570,7 +570,7 @@ static void dismiss_waiters(struct vdi_kinds *kinds)
 	vdi_lock_release(kinds->host.lock);
 	for (; waiter; waiter = next) {
 		next = waiter->next;
-		tell_waiter(waiter, VD_CLOSED);
+		notify_waiter(waiter, VD_CLOSED);
 	}
 }
 

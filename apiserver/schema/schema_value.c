@@ -219,7 +219,7 @@ static struct vd_bytes here(struct vdi_schema_validator *validator)
 struct seen {
 	const struct vdi_node *item;
 	uint64_t	       hash;
-	bool		       told;
+	bool		       reported;
 };
 
 static uint64_t hash_item(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
@@ -244,8 +244,8 @@ static bool same_item(struct vdi_schema_validator *validator, const struct vdi_s
 					    vdi_schema_same_keys(validator, node, a, b);
 }
 
-static void tell_double(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
-			const struct vdi_node *item, size_t index)
+static void report_duplicate(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
+			     const struct vdi_node *item, size_t index)
 {
 	size_t size = enter_index(validator, index);
 
@@ -296,9 +296,9 @@ static void check_doubles(struct vdi_schema_validator *validator, const struct v
 				break;
 			if (table[at].hash != hash || !same_item(validator, node, table[at].item, item))
 				continue;
-			if (!table[at].told)
-				tell_double(validator, node, item, index);
-			table[at].told = true;
+			if (!table[at].reported)
+				report_duplicate(validator, node, item, index);
+			table[at].reported = true;
 			break;
 		}
 		if (table[at].item == NULL)

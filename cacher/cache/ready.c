@@ -44,7 +44,7 @@ static void set_state(struct vdi_ready *ready, enum vdi_ready_state state, const
 		struct vdi_ready_waiter *waiter = waiters;
 
 		waiters = waiter->next;
-		waiter->told(waiter->arg);
+		waiter->notify(waiter->arg);
 	}
 	vdi_lock_release(&ready->lock);
 }
@@ -131,7 +131,7 @@ void vdi_ready_forget(struct vdi_ready *ready, struct vdi_ready_waiter *waiter)
 vd_status vdi_ready_wait(struct vdi_ready *ready, vd_mono due, struct vd_error *reterr)
 {
 	struct vdi_wait		wait;
-	struct vdi_ready_waiter waiter = { .told = vdi_wait_signal_arg, .arg = &wait };
+	struct vdi_ready_waiter waiter = { .notify = vdi_wait_signal_arg, .arg = &wait };
 	vd_status		status;
 
 	for (;;) {

@@ -13,7 +13,7 @@
 enum vdi_ready_state { VDI_READY_PENDING, VDI_READY_READY, VDI_READY_STOPPED };
 
 struct vdi_ready_waiter {
-	void (*told)(void *arg); /* must neither block nor call this module */
+	void (*notify)(void *arg); /* must neither block nor call this module */
 	void			*arg;
 	struct vdi_ready_waiter *next;
 };

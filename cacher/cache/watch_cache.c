@@ -250,7 +250,7 @@ void vdi_watch_cache_compact(struct vdi_watch_cache *cache, vd_rev revision, vd_
 	vdi_lock_release(&cache->lock);
 }
 
-bool vdi_watch_cache_has_past(struct vdi_watch_cache *cache)
+bool vdi_watch_cache_can_compact(struct vdi_watch_cache *cache)
 {
 	bool has;
 

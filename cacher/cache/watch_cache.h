@@ -100,7 +100,7 @@ void vdi_watch_cache_mark_consistent(struct vdi_watch_cache *cache, bool is_cons
  * states. */
 void vdi_watch_cache_compact(struct vdi_watch_cache *cache, vd_rev revision, vd_rev kept);
 /* Returns true if a compaction could drop something. */
-bool vdi_watch_cache_has_past(struct vdi_watch_cache *cache);
+bool vdi_watch_cache_can_compact(struct vdi_watch_cache *cache);
 /* Publishes revision: there are no changes up to it. */
 void vdi_watch_cache_advance(struct vdi_watch_cache *cache, vd_rev revision);
 /* Calls the waiters whose revision is published or whose time has expired. Returns the next deadline. */

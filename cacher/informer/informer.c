@@ -303,7 +303,7 @@ static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer
 	informer->cacher = vdi_cacher_ref(cacher);
 	informer->executor = options->executor ? options->executor : vdi_env_executor(cacher->env);
 	informer->options = watch;
-	informer->ready_waiter = (struct vdi_ready_waiter) { .told = cache_ready, .arg = informer };
+	informer->ready_waiter = (struct vdi_ready_waiter) { .notify = cache_ready, .arg = informer };
 	vdi_lock_init(&informer->lock, VDI_LOCK_CACHE_WATCHER);
 	vdi_btree_init(&informer->objects, &vdi_object_btree_ops);
 	vdi_btree_init(&informer->seen, &vdi_object_btree_ops);

@@ -14,30 +14,30 @@ static bool may_call(struct vd_informer *informer, const struct vd_informer_regi
 	return may;
 }
 
-void vdi_informer_tell_add(struct vd_informer *informer, struct vd_object *object)
+void vdi_informer_notify_add(struct vd_informer *informer, struct vd_object *object)
 {
 	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
 		if (to->handler.add && may_call(informer, to))
 			to->handler.add(to->handler.arg, object, !to->is_synced);
 }
 
-void vdi_informer_tell_update(struct vd_informer *informer, struct vd_object *old_object,
-			      struct vd_object *object)
+void vdi_informer_notify_update(struct vd_informer *informer, struct vd_object *old_object,
+				struct vd_object *object)
 {
 	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
 		if (to->handler.update && may_call(informer, to))
 			to->handler.update(to->handler.arg, old_object, object);
 }
 
-void vdi_informer_tell_remove(struct vd_informer *informer, struct vd_object *object,
-			      bool unknown_final_state)
+void vdi_informer_notify_remove(struct vd_informer *informer, struct vd_object *object,
+				bool unknown_final_state)
 {
 	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
 		if (to->handler.remove && may_call(informer, to))
 			to->handler.remove(to->handler.arg, object, unknown_final_state);
 }
 
-void vdi_informer_tell_synced(struct vd_informer *informer, struct vd_informer_registration *to)
+void vdi_informer_notify_synced(struct vd_informer *informer, struct vd_informer_registration *to)
 {
 	if (to->is_synced)
 		return;
@@ -46,7 +46,8 @@ void vdi_informer_tell_synced(struct vd_informer *informer, struct vd_informer_r
 		to->handler.synced(to->handler.arg);
 }
 
-static void tell_everything(struct vd_informer *informer, struct vd_informer_registration *to, bool as_update)
+static void notify_everything(struct vd_informer *informer, struct vd_informer_registration *to,
+			      bool as_update)
 {
 	struct vdi_btree_snapshot snapshot;
 	struct vdi_btree_cursor	  cursor;
@@ -84,9 +85,9 @@ void vdi_informer_take_arrivals(struct vd_informer *informer)
 		to->resync_due = to->handler.resync_period.ns ?
 					 vd_mono_add(vd_env_now(informer->env), to->handler.resync_period) :
 					 VD_NEVER;
-		tell_everything(informer, to, false);
+		notify_everything(informer, to, false);
 		if (informer->was_filled)
-			vdi_informer_tell_synced(informer, to);
+			vdi_informer_notify_synced(informer, to);
 	}
 }
 
@@ -118,7 +119,7 @@ vd_mono vdi_informer_resync(struct vd_informer *informer)
 	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next) {
 		if (to->resync_due.ns <= now.ns) {
 			if (informer->was_filled)
-				tell_everything(informer, to, true);
+				notify_everything(informer, to, true);
 			to->resync_due = vd_mono_add(now, to->handler.resync_period);
 		}
 		due.ns = VDI_MIN(due.ns, to->resync_due.ns);

@@ -100,10 +100,10 @@ static vd_status set_object(struct vd_informer *informer, struct vd_object *obje
 
 	VDI_TRY(change(informer, vd_object_key(object), object, &old));
 	if (old == NULL)
-		vdi_informer_tell_add(informer, object);
+		vdi_informer_notify_add(informer, object);
 	else if (vd_object_revision(old) !=
 		 vd_object_revision(object)) /* an initial event for an unchanged object is no update */
-		vdi_informer_tell_update(informer, old, object);
+		vdi_informer_notify_update(informer, old, object);
 	vd_object_unref(old);
 	return VD_OK;
 }
@@ -117,7 +117,7 @@ static vd_status remove_object(struct vd_informer *informer, struct vd_bytes key
 		return VD_OK;
 	if (status != VD_OK)
 		return status;
-	vdi_informer_tell_remove(informer, old, unknown_final_state);
+	vdi_informer_notify_remove(informer, old, unknown_final_state);
 	vd_object_unref(old);
 	return VD_OK;
 }
@@ -154,7 +154,7 @@ static vd_status finish_fill(struct vd_informer *informer, vd_rev revision)
 	informer->was_filled = true;
 	note_revision(informer, revision);
 	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
-		vdi_informer_tell_synced(informer, to);
+		vdi_informer_notify_synced(informer, to);
 	vdi_lock_acquire(&informer->lock);
 	informer->is_synced = true;
 	vdi_informer_wake_waiters_locked(informer);

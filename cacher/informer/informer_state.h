@@ -89,13 +89,13 @@ void vdi_informer_wake_waiters_locked(struct vd_informer *informer);
 
 /* ---- informer_handlers.c ---- */
 
-void vdi_informer_tell_add(struct vd_informer *informer, struct vd_object *object);
-void vdi_informer_tell_update(struct vd_informer *informer, struct vd_object *old_object,
-			      struct vd_object *object);
-void vdi_informer_tell_remove(struct vd_informer *informer, struct vd_object *object,
-			      bool unknown_final_state);
+void vdi_informer_notify_add(struct vd_informer *informer, struct vd_object *object);
+void vdi_informer_notify_update(struct vd_informer *informer, struct vd_object *old_object,
+				struct vd_object *object);
+void vdi_informer_notify_remove(struct vd_informer *informer, struct vd_object *object,
+				bool unknown_final_state);
 /* Notifies a handler that it is synced, once; later calls do nothing. */
-void vdi_informer_tell_synced(struct vd_informer *informer, struct vd_informer_registration *to);
+void vdi_informer_notify_synced(struct vd_informer *informer, struct vd_informer_registration *to);
 /* Notifies new handlers of all present objects. */
 void vdi_informer_take_arrivals(struct vd_informer *informer);
 void vdi_informer_drop_removed(struct vd_informer *informer);

@@ -125,7 +125,7 @@ vd_status vdi_delivery_worker_get(struct vdi_watchers *watchers, const struct vd
 		worker->next = watchers->workers;
 		watchers->workers = worker;
 		watchers->worker_count++;
-		vdi_watchers_ref(watchers); /* until after_shut */
+		vdi_watchers_ref(watchers); /* until after_shutdown */
 	}
 	vdi_delivery_worker_ref(worker);
 	vdi_lock_release(&watchers->lock);
@@ -137,7 +137,7 @@ vd_status vdi_delivery_worker_get(struct vdi_watchers *watchers, const struct vd
 
 /* ---- Posting ---- */
 
-static void tell_locked(struct vdi_delivery_worker *worker)
+static void notify_locked(struct vdi_delivery_worker *worker)
 {
 	uint64_t one = 1;
 
@@ -150,12 +150,12 @@ static void tell_locked(struct vdi_delivery_worker *worker)
 
 static void wake_locked(struct vdi_delivery_worker *worker)
 {
-	if (worker->is_shut)
+	if (worker->is_shut_down)
 		return;
 	switch (worker->kind) {
 	case VDI_DELIVERY_WORKER_ACTOR: vd_actor_wake(worker->actor); break;
 	case VDI_DELIVERY_WORKER_INLINE: vd_actor_wake(worker->watchers->actor); break;
-	case VDI_DELIVERY_WORKER_PULLED: tell_locked(worker); break;
+	case VDI_DELIVERY_WORKER_PULLED: notify_locked(worker); break;
 	}
 }
 
@@ -199,7 +199,7 @@ void vdi_delivery_worker_post_dirty(struct vdi_subscription *subscription, uint6
 	was_empty = worker->dirty_first == NULL;
 	/* A shut delivery worker is not run again; the reference would keep subscription and delivery worker
 	 * alive. */
-	if (!subscription->is_dirty && !worker->is_shut) {
+	if (!subscription->is_dirty && !worker->is_shut_down) {
 		subscription->is_dirty = true;
 		subscription->dirty_from = from;
 		subscription->dirty_next = NULL;
@@ -233,10 +233,10 @@ void vdi_delivery_worker_wake(struct vdi_delivery_worker *worker)
 	vdi_lock_release(&worker->lock);
 }
 
-void vdi_delivery_worker_tell(struct vdi_delivery_worker *worker)
+void vdi_delivery_worker_notify(struct vdi_delivery_worker *worker)
 {
 	vdi_lock_acquire(&worker->lock);
-	tell_locked(worker);
+	notify_locked(worker);
 	vdi_lock_release(&worker->lock);
 }
 
@@ -443,7 +443,7 @@ static void call_closed(void *arg)
 }
 
 /* Called when the actor has ended; worker->closed is not used by other threads any more. */
-static void after_shut(void *arg)
+static void after_shutdown(void *arg)
 {
 	struct vdi_delivery_worker *worker = arg;
 	struct vd_watcher	   *closed = worker->closed;
@@ -460,7 +460,7 @@ static void after_shut(void *arg)
 }
 
 /* Shuts a delivery worker with an actor if it has no watchers, messages or dumps. true: it was shut. */
-static bool shut_if_unused(struct vdi_delivery_worker *worker)
+static bool shut_down_if_unused(struct vdi_delivery_worker *worker)
 {
 	struct vdi_watchers *watchers = worker->watchers;
 	bool		     is_unused;
@@ -469,7 +469,7 @@ static bool shut_if_unused(struct vdi_delivery_worker *worker)
 		return false;
 	vdi_lock_acquire(&watchers->lock);
 	vdi_lock_acquire(&worker->lock);
-	is_unused = worker->attached == 0 && worker->inbox_first == NULL && !worker->is_shut &&
+	is_unused = worker->attached == 0 && worker->inbox_first == NULL && !worker->is_shut_down &&
 		    atomic_load(&worker->dumps) == NULL;
 	if (is_unused) {
 		struct vdi_delivery_worker **place = &watchers->workers;
@@ -477,7 +477,7 @@ static bool shut_if_unused(struct vdi_delivery_worker *worker)
 		while (*place != worker)
 			place = &(*place)->next;
 		*place = worker->next;
-		worker->is_shut = true;
+		worker->is_shut_down = true;
 	}
 	vdi_lock_release(&worker->lock);
 	vdi_lock_release(&watchers->lock);
@@ -511,9 +511,9 @@ bool vdi_delivery_worker_run(struct vdi_delivery_worker *worker)
 		vdi_subscription_end_drained(worker);
 	if (__builtin_expect(atomic_load_explicit(&worker->dumps, memory_order_relaxed) != NULL, 0))
 		worker->watchers->dump(worker);
-	if (worker->busy_first == NULL && shut_if_unused(worker)) {
+	if (worker->busy_first == NULL && shut_down_if_unused(worker)) {
 		drop_dirty(worker);
-		vd_actor_close(worker->actor, after_shut, worker);
+		vd_actor_close(worker->actor, after_shutdown, worker);
 		return false;
 	}
 	closed = worker->closed;
@@ -522,10 +522,10 @@ bool vdi_delivery_worker_run(struct vdi_delivery_worker *worker)
 	return worker->busy_first || vdi_delivery_worker_has_work(worker);
 }
 
-void vdi_delivery_worker_shut(struct vdi_delivery_worker *worker)
+void vdi_delivery_worker_shut_down(struct vdi_delivery_worker *worker)
 {
 	vdi_lock_acquire(&worker->lock);
-	worker->is_shut = true;
+	worker->is_shut_down = true;
 	vdi_lock_release(&worker->lock);
 	drop_dirty(worker);
 }

@@ -39,7 +39,7 @@ enum vdi_delivery_worker_kind {
 struct vdi_delivery_worker {
 	_Atomic uint32_t	      references;
 	enum vdi_delivery_worker_kind kind;
-	struct vdi_watchers	     *watchers; /* borrowed; valid until is_shut */
+	struct vdi_watchers	     *watchers; /* borrowed; valid until is_shut_down */
 	struct vd_executor	      executor;
 	struct vd_actor		     *actor;
 	atomic_uint		      closing; /* CLOSE messages posted and not yet handled */
@@ -60,7 +60,7 @@ struct vdi_delivery_worker {
 	struct vdi_subscription *dirty_last;
 	uint32_t		 end_generation; /* all watchers up to this generation end */
 	bool			 end_wanted;
-	bool			 is_shut;
+	bool			 is_shut_down;
 	bool			 is_running; /* PULLED */
 	struct vdi_wait		*waiter;     /* PULLED */
 	int			 fd;	     /* PULLED; -1: none */
@@ -102,9 +102,9 @@ bool vdi_delivery_worker_run(struct vdi_delivery_worker *worker);
  * thread is running it. */
 bool vdi_delivery_worker_try_run(struct vdi_delivery_worker *worker, bool *ret_more);
 /* Shuts the delivery worker at the cacher's end; later posts are ignored. */
-void vdi_delivery_worker_shut(struct vdi_delivery_worker *worker);
+void vdi_delivery_worker_shut_down(struct vdi_delivery_worker *worker);
 /* Wakes the threads that wait for a pulled delivery worker after another thread has run it. */
-void vdi_delivery_worker_tell(struct vdi_delivery_worker *worker);
+void vdi_delivery_worker_notify(struct vdi_delivery_worker *worker);
 /* Returns true if a run would find work. Any thread. */
 bool vdi_delivery_worker_has_work(struct vdi_delivery_worker *worker);
 

@@ -263,8 +263,8 @@ void vdi_subscription_note_lag_limit(struct vd_watcher *watcher)
 }
 
 /* Makes a member that took only `taken` of the matches a lagging watcher, at the next match. */
-static void park_member(struct vdi_subscription *subscription, size_t index, const struct vdi_match *matches,
-			size_t taken)
+static void block_member(struct vdi_subscription *subscription, size_t index, const struct vdi_match *matches,
+			 size_t taken)
 {
 	struct vd_watcher *watcher = vdi_subscription_member_at(subscription, index);
 
@@ -304,8 +304,8 @@ static void deliver_to_member_list(struct vdi_subscription *subscription, const 
 		if (__builtin_expect(taken >= count, 1)) {
 			member++;
 		} else {
-			park_member(subscription, (size_t) (member - subscription->member_list->members),
-				    matches, taken);
+			block_member(subscription, (size_t) (member - subscription->member_list->members),
+				     matches, taken);
 			end--; /* the last member took its place */
 		}
 	}
@@ -324,7 +324,7 @@ static void deliver_to_members(struct vdi_subscription *subscription, const stru
 		deliver_to_member_list(subscription, matches, events, count);
 	else if (!(any_closes(subscription->worker) && atomic_load(&single->is_closing)) &&
 		 (taken = single->deliver(single->arg, events, count)) < count)
-		park_member(subscription, 0, matches, taken);
+		block_member(subscription, 0, matches, taken);
 }
 
 static bool lags_too_far(const struct vd_watcher *watcher, uint64_t events, uint64_t bytes)

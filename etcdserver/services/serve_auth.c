@@ -459,7 +459,7 @@ struct account_facts {
 
 static void copy_account(struct vdi_auth *auth, struct vd_bytes name, struct account_facts *attributes)
 {
-	const struct vdi_auth_data    *data = vdi_auth_look(auth);
+	const struct vdi_auth_data    *data = vdi_auth_lock_data(auth);
 	const struct vdi_auth_account *account = vdi_auth_data_account(data, name);
 
 	attributes->no_password = account && account->no_password;
@@ -468,7 +468,7 @@ static void copy_account(struct vdi_auth *auth, struct vd_bytes name, struct acc
 		memcpy(attributes->hash, account->password.data, account->password.size + 1);
 	else
 		memcpy(attributes->hash, vdi_auth_no_hash(auth), sizeof attributes->hash);
-	vdi_auth_look_end(auth);
+	vdi_auth_unlock_data(auth);
 }
 
 /* Checks against the current users: if the password was changed meanwhile, the check is repeated. */
@@ -606,7 +606,7 @@ static void reply_looked(struct vdi_serve_call *call, struct look_answer *answer
 
 	if (found == VD_ETCD_OTHER)
 		status = vdi_wire_encode(write, answer, &blob);
-	vdi_auth_look_end(call->server->auth);
+	vdi_auth_unlock_data(call->server->auth);
 	if (found != VD_ETCD_OTHER) {
 		vdi_serve_fail(call, found);
 		return;
@@ -622,7 +622,7 @@ static void look(struct vdi_serve_call *call, struct look_answer *answer)
 {
 	answer->server = call->server;
 	answer->revision = vdi_serve_revision(call->server);
-	answer->data = vdi_auth_look(call->server->auth);
+	answer->data = vdi_auth_lock_data(call->server->auth);
 }
 
 static void status_begin(struct vdi_serve_call *call, struct vd_bytes message)

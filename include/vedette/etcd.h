@@ -316,18 +316,18 @@ typedef void (*vd_etcd_leases_fn)(void *arg, const struct vd_etcd_error *error,
 VD_API VD_MUST_USE vd_status vd_etcd_lease_list(struct vd_etcd *client, const struct vd_etcd_call *call,
 						vd_etcd_leases_fn done, void *arg);
 
-/* Keeps a lease alive until stopped: renews it at once, then every third of its TTL. said is called for
+/* Keeps a lease alive until stopped: renews it at once, then every third of its TTL. on_renewal is called for
  * each answer, and a last time with the error that ended the renewals: VD_LEASE_NOT_FOUND (expired or
  * revoked), VD_TIMEOUT (not renewed in time), VD_UNAVAILABLE with VD_ETCD_NO_LEADER (only with
  * call->require_leader), VD_CLOSED. Callers for one lease share its renewals. Of call only require_leader
  * is used. */
 struct vd_etcd_keep_alive;
 VD_API VD_MUST_USE vd_status vd_etcd_keep_alive_start(struct vd_etcd *client, const struct vd_etcd_call *call,
-						      int64_t id, vd_etcd_lease_fn said, void *arg,
+						      int64_t id, vd_etcd_lease_fn on_renewal, void *arg,
 						      struct vd_etcd_keep_alive **ret_keep_alive);
-/* Stops the renewals for this caller and frees keep_alive; once; keep_alive may be NULL. No said call
- * after return: this function blocks until a said call in progress returns, unless it is called inside
- * said. Allowed after the client was closed. */
+/* Stops the renewals for this caller and frees keep_alive; once; keep_alive may be NULL. No on_renewal call
+ * after return: this function blocks until a call in progress returns, unless it is called inside
+ * on_renewal. Allowed after the client was closed. */
 VD_API void vd_etcd_keep_alive_stop(struct vd_etcd_keep_alive *keep_alive);
 
 /* ---- Maintenance, cluster ---- */

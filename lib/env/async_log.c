@@ -35,7 +35,7 @@ struct vdi_async_log {
 	struct vdi_async_log_options options;
 	char			    *path;
 	struct vd_actor		    *actor;
-	struct vdi_log_limit	     full_said;
+	struct vdi_log_limit	     full_reported;
 	size_t			     batch_size;
 
 	/* Actor only. */
@@ -287,7 +287,7 @@ void vdi_async_log_put(struct vdi_async_log *log, struct vd_bytes line)
 		return;
 	}
 	vdi_metric_add(log->options.lost, 1);
-	vdi_log_limited(log->env, &log->full_said, VD_LOG_ERROR, "log",
+	vdi_log_limited(log->env, &log->full_reported, VD_LOG_ERROR, "log",
 			"%s %s: lines arrive faster than they can be written; some are dropped and counted",
 			log->options.name, log->path);
 }
@@ -330,7 +330,7 @@ vd_status vdi_async_log_open(const struct vd_env *env, const struct vdi_async_lo
 	log->options = *options;
 	if (log->options.pending_bytes_max == 0)
 		log->options.pending_bytes_max = VDI_ASYNC_LOG_PENDING_MAX;
-	log->full_said.interval = VD_SECONDS(10);
+	log->full_reported.interval = VD_SECONDS(10);
 	log->batch_size = VDI_MIN(BATCH_SIZE, log->options.pending_bytes_max / 2);
 	log->fd = -1;
 	vdi_lock_init(&log->lock, VDI_LOCK_QUEUE);

@@ -66,8 +66,8 @@ struct vdi_event_log {
 	struct vdi_json_plan  *plan;
 	struct vdi_json_object object;
 
-	char	       *packed; /* compressed input */
-	size_t		packed_at, packed_size;
+	char	       *compressed; /* compressed input */
+	size_t		compressed_at, compressed_size;
 	char	       *text; /* read and not consumed: [at, size) */
 	size_t		at, size, capacity;
 	struct vd_bytes last;					  /* last line read */
@@ -124,7 +124,7 @@ static vd_status read_file(struct vdi_event_log *log, char *buffer, size_t room,
 	return VD_OK;
 }
 
-static vd_status read_packed(struct vdi_event_log *log, size_t *ret_size, struct vd_error *reterr)
+static vd_status read_compressed(struct vdi_event_log *log, size_t *ret_size, struct vd_error *reterr)
 {
 	ZSTD_outBuffer out = { log->text + log->size, log->capacity - log->size, 0 };
 
@@ -132,20 +132,20 @@ static vd_status read_packed(struct vdi_event_log *log, size_t *ret_size, struct
 		ZSTD_inBuffer in;
 		size_t	      result;
 
-		if (log->packed_at == log->packed_size) {
-			log->packed_at = 0;
-			VDI_TRY(read_file(log, log->packed, READ_SIZE, &log->packed_size, reterr));
-			if (log->packed_size == 0)
+		if (log->compressed_at == log->compressed_size) {
+			log->compressed_at = 0;
+			VDI_TRY(read_file(log, log->compressed, READ_SIZE, &log->compressed_size, reterr));
+			if (log->compressed_size == 0)
 				break;
 		}
-		in = (ZSTD_inBuffer) { log->packed, log->packed_size, log->packed_at };
+		in = (ZSTD_inBuffer) { log->compressed, log->compressed_size, log->compressed_at };
 		result = ZSTD_decompressStream(log->zstd, &out, &in);
 		log->is_damaged = ZSTD_isError(result);
 		if (log->is_damaged)
 			return vd_error_set(reterr, VD_BAD_REQUEST,
 					    "%s: damaged compression after line %llu: %s", log->path,
 					    (unsigned long long) log->line, ZSTD_getErrorName(result));
-		log->packed_at = in.pos;
+		log->compressed_at = in.pos;
 		log->in_frame = result != 0;
 	}
 	*ret_size = out.pos;
@@ -158,7 +158,7 @@ static vd_status read_more(struct vdi_event_log *log, struct vd_error *reterr)
 
 	VDI_TRY(make_room(log, reterr));
 	if (log->zstd)
-		VDI_TRY(read_packed(log, &size, reterr));
+		VDI_TRY(read_compressed(log, &size, reterr));
 	else
 		VDI_TRY(read_file(log, log->text + log->size, log->capacity - log->size, &size, reterr));
 	log->size += size;
@@ -562,20 +562,21 @@ static bool find_frame(struct vdi_event_log *log)
 	size_t kept, got = 0;
 
 	log->at = log->size = 0;
-	log->packed_at++;
+	log->compressed_at++;
 	for (;;) {
-		for (; log->packed_at + sizeof zstd_magic <= log->packed_size; log->packed_at++) {
-			if (memcmp(log->packed + log->packed_at, zstd_magic, sizeof zstd_magic) != 0)
+		for (; log->compressed_at + sizeof zstd_magic <= log->compressed_size; log->compressed_at++) {
+			if (memcmp(log->compressed + log->compressed_at, zstd_magic, sizeof zstd_magic) != 0)
 				continue;
 			log->is_damaged = false;
 			return !ZSTD_isError(ZSTD_initDStream(log->zstd));
 		}
-		kept = log->packed_size > log->packed_at ? log->packed_size - log->packed_at : 0;
-		memmove(log->packed, log->packed + log->packed_size - kept, kept);
-		if (read_file(log, log->packed + kept, READ_SIZE - kept, &got, NULL) != VD_OK || got == 0)
+		kept = log->compressed_size > log->compressed_at ? log->compressed_size - log->compressed_at :
+								   0;
+		memmove(log->compressed, log->compressed + log->compressed_size - kept, kept);
+		if (read_file(log, log->compressed + kept, READ_SIZE - kept, &got, NULL) != VD_OK || got == 0)
 			return false;
-		log->packed_at = 0;
-		log->packed_size = kept + got;
+		log->compressed_at = 0;
+		log->compressed_size = kept + got;
 	}
 }
 
@@ -678,12 +679,12 @@ static vd_status find_compression(struct vdi_event_log *log, struct vd_error *re
 	VDI_TRY(read_more(log, reterr));
 	if (log->size < sizeof zstd_magic || memcmp(log->text, zstd_magic, sizeof zstd_magic) != 0)
 		return VD_OK;
-	log->packed = vdi_alloc(VDI_MAX(log->size, READ_SIZE));
+	log->compressed = vdi_alloc(VDI_MAX(log->size, READ_SIZE));
 	log->zstd = ZSTD_createDStream();
-	if (log->packed == NULL || log->zstd == NULL)
+	if (log->compressed == NULL || log->zstd == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	memcpy(log->packed, log->text, log->size);
-	log->packed_size = log->size;
+	memcpy(log->compressed, log->text, log->size);
+	log->compressed_size = log->size;
 	log->size = 0;
 	return VD_OK;
 }
@@ -734,7 +735,7 @@ struct vdi_event_log *vdi_event_log_close(struct vdi_event_log *log)
 		ZSTD_freeDStream(log->zstd);
 		vdi_json_object_fini(&log->object);
 		vdi_json_plan_free(log->plan);
-		vdi_free(log->packed);
+		vdi_free(log->compressed);
 		vdi_free(log->text);
 		vdi_free(log->key_scratch.data);
 		vdi_free(log->value_scratch.data);

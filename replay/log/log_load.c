@@ -14,7 +14,7 @@ struct load {
 	vdi_log_load_fn	      progress;
 	void		     *progress_arg;
 	bool		      strict;
-	uint64_t	      said;
+	uint64_t	      reported;
 
 	struct vdi_import_change  *changes; /* changes of the current step, as the import takes them */
 	size_t			   capacity;
@@ -73,8 +73,8 @@ static void say_read(struct load *load)
 {
 	uint64_t records = vdi_log_steps_records(load->steps);
 
-	if (load->progress && records - load->said >= PROGRESS_RECORDS) {
-		load->said = records;
+	if (load->progress && records - load->reported >= PROGRESS_RECORDS) {
+		load->reported = records;
 		load->progress(load->progress_arg, records, 0);
 	}
 }

@@ -40,12 +40,12 @@ struct vdi_log_steps {
 vd_status vdi_log_steps_broken(const struct vdi_log_steps *steps, uint64_t line, const char *why,
 			       struct vd_error *reterr)
 {
-	struct vd_error said = { 0 };
-	vd_status	status = vd_error_set(&said, VD_BAD_REQUEST, "%s:%llu: %s", steps->path,
+	struct vd_error reported = { 0 };
+	vd_status	status = vd_error_set(&reported, VD_BAD_REQUEST, "%s:%llu: %s", steps->path,
 					      (unsigned long long) line, why);
 
 	if (reterr)
-		*reterr = said;
+		*reterr = reported;
 	return status;
 }
 

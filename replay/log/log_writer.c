@@ -74,8 +74,8 @@ static vd_status write_frame(struct vdi_log_writer *writer, struct vd_error *ret
 	if (!vdi_grow((void **) &writer->frames, &writer->frame_capacity, writer->frame_count + 1,
 		      sizeof *writer->frames))
 		return vdi_log_writer_no_memory(writer, reterr);
-	vdi_buffer_clear(&writer->packed);
-	room = vdi_buffer_reserve(&writer->packed, bound);
+	vdi_buffer_clear(&writer->compressed);
+	room = vdi_buffer_reserve(&writer->compressed, bound);
 	if (room == NULL)
 		return vdi_log_writer_no_memory(writer, reterr);
 	size = ZSTD_compress2(writer->zstd, room, bound, writer->ready.data, writer->ready.size);
@@ -91,7 +91,7 @@ static vd_status write_ready(struct vdi_log_writer *writer, struct vd_error *ret
 {
 	if (writer->ready.size == 0)
 		return VD_OK;
-	if (writer->is_packed)
+	if (writer->is_compressed)
 		VDI_TRY(write_frame(writer, reterr));
 	else
 		VDI_TRY(write_all(writer, writer->ready.data, writer->ready.size, reterr));
@@ -114,7 +114,7 @@ vd_status vdi_log_writer_settle(struct vdi_log_writer *writer, struct vd_error *
 	writer->open_records = 0;
 	writer->settled_sum = writer->sum;
 	vdi_buffer_clear(&writer->open);
-	return writer->ready.size >= (writer->is_packed ? VDI_LOG_FRAME_SIZE : WRITE_SIZE) ?
+	return writer->ready.size >= (writer->is_compressed ? VDI_LOG_FRAME_SIZE : WRITE_SIZE) ?
 		       write_ready(writer, reterr) :
 		       VD_OK;
 }
@@ -369,13 +369,13 @@ static void append_u32(struct vdi_buffer *buffer, uint32_t value)
 /* Writes the index of zstd's seekable format: a frame that readers skip, with the sizes of all others. */
 static vd_status write_index(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
-	struct vdi_buffer *buffer = &writer->packed;
+	struct vdi_buffer *buffer = &writer->compressed;
 
 	vdi_buffer_clear(buffer);
 	append_u32(buffer, SEEK_TABLE_MAGIC);
 	append_u32(buffer, (uint32_t) (writer->frame_count * 8 + 9));
 	for (size_t i = 0; i < writer->frame_count; i++) {
-		append_u32(buffer, writer->frames[i].packed_size);
+		append_u32(buffer, writer->frames[i].compressed_size);
 		append_u32(buffer, writer->frames[i].size);
 	}
 	append_u32(buffer, (uint32_t) writer->frame_count);
@@ -431,7 +431,7 @@ static void release(struct vdi_log_writer *writer)
 	vdi_json_plan_free(writer->plan);
 	vdi_buffer_fini(&writer->open);
 	vdi_buffer_fini(&writer->ready);
-	vdi_buffer_fini(&writer->packed);
+	vdi_buffer_fini(&writer->compressed);
 	ZSTD_freeCCtx(writer->zstd);
 	vdi_free(writer->frames);
 	vdi_free(writer->path);
@@ -451,11 +451,11 @@ vd_status vdi_log_writer_open(const struct vdi_log_writer_options *options,
 	}
 	writer->fd = -1;
 	writer->strict = options->strict;
-	writer->is_packed = length > 4 && strcmp(options->path + length - 4, ".zst") == 0;
+	writer->is_compressed = length > 4 && strcmp(options->path + length - 4, ".zst") == 0;
 	vdi_buffer_init(&writer->open, TRANSACTION_SIZE_MAX);
 	vdi_buffer_init(&writer->ready, 2 * TRANSACTION_SIZE_MAX);
-	vdi_buffer_init(&writer->packed, 2 * TRANSACTION_SIZE_MAX);
-	status = writer->is_packed ? prepare_frames(writer, reterr) : VD_OK;
+	vdi_buffer_init(&writer->compressed, 2 * TRANSACTION_SIZE_MAX);
+	status = writer->is_compressed ? prepare_frames(writer, reterr) : VD_OK;
 	if (status == VD_OK)
 		status = begin(writer, options, ret_last, reterr);
 	if (status != VD_OK) {
@@ -489,7 +489,7 @@ vd_status vdi_log_writer_close(struct vdi_log_writer *writer, struct vd_error *r
 		status = close_log(writer, reterr);
 		if (status == VD_OK)
 			status = write_ready(writer, reterr);
-		if (status == VD_OK && writer->is_packed)
+		if (status == VD_OK && writer->is_compressed)
 			status = write_index(writer, reterr);
 		if (status == VD_OK)
 			status = vdi_log_writer_flush(writer, reterr);

@@ -38,7 +38,7 @@ static vd_status find_frames(struct vdi_log_writer *writer, bool *ret_has_index,
 {
 	struct stat stat;
 	off_t	    at = 0;
-	size_t	    size = 0, capacity = 0, packed;
+	size_t	    size = 0, capacity = 0, compressed;
 	char	   *data = NULL;
 	vd_status   status = VD_OK;
 
@@ -58,8 +58,8 @@ static vd_status find_frames(struct vdi_log_writer *writer, bool *ret_has_index,
 			status = vdi_log_writer_io_error(writer, "read", reterr);
 			break;
 		}
-		packed = ZSTD_findFrameCompressedSize(data, (size_t) got);
-		if (ZSTD_isError(packed)) {
+		compressed = ZSTD_findFrameCompressedSize(data, (size_t) got);
+		if (ZSTD_isError(compressed)) {
 			if ((size_t) got < size)
 				break;
 			continue;
@@ -74,9 +74,9 @@ static vd_status find_frames(struct vdi_log_writer *writer, bool *ret_has_index,
 			break;
 		}
 		writer->frames[writer->frame_count++] =
-			(struct vdi_log_frame) { (uint32_t) packed,
+			(struct vdi_log_frame) { (uint32_t) compressed,
 						 (uint32_t) ZSTD_getFrameContentSize(data, (size_t) got) };
-		at += (off_t) packed;
+		at += (off_t) compressed;
 		size = 0;
 	}
 	vdi_free(data);
@@ -200,7 +200,7 @@ static vd_status keep_frames(struct vdi_log_writer *writer, struct found *found,
 
 	for (; count < writer->frame_count && text + writer->frames[count].size <= found->size; count++) {
 		text += writer->frames[count].size;
-		end += (off_t) writer->frames[count].packed_size;
+		end += (off_t) writer->frames[count].compressed_size;
 	}
 	has_index = has_index && count == writer->frame_count;
 	writer->frame_count = count;
@@ -218,16 +218,16 @@ vd_status vdi_log_writer_resume(struct vdi_log_writer *writer, const char *sourc
 	struct found found = { 0 };
 	bool	     has_index = false;
 
-	if (writer->is_packed)
+	if (writer->is_compressed)
 		VDI_TRY(find_frames(writer, &has_index, reterr));
-	if (writer->is_packed ? writer->frame_count == 0 : has_torn_header(writer))
+	if (writer->is_compressed ? writer->frame_count == 0 : has_torn_header(writer))
 		return start_over(writer, source, reterr);
 	VDI_TRY(find_end(writer, &found, reterr));
-	if (writer->is_packed)
+	if (writer->is_compressed)
 		VDI_TRY(keep_frames(writer, &found, has_index, reterr));
 	else
 		VDI_TRY(cut(writer, (off_t) found.size, reterr));
-	if (writer->is_packed && found.in_snapshot)
+	if (writer->is_compressed && found.in_snapshot)
 		return start_over(writer, source, reterr);
 	/* Sync, so that new text is not mixed with the old end after a power cut. */
 	if (fdatasync(writer->fd) != 0 && errno != EINVAL)

@@ -13,13 +13,13 @@
 #define VDI_LOG_FRAME_SIZE ((size_t) 1 << 20)
 
 struct vdi_log_frame {
-	uint32_t packed_size, size;
+	uint32_t compressed_size, size;
 };
 
 struct vdi_log_writer {
 	char *path;
 	int   fd;
-	bool  is_packed;
+	bool  is_compressed;
 	bool  in_snapshot;
 	bool  has_failed;
 
@@ -27,7 +27,7 @@ struct vdi_log_writer {
 	struct vdi_json_object object;
 	size_t		       redact_count;
 
-	struct vdi_buffer	     open, ready, packed;
+	struct vdi_buffer	     open, ready, compressed;
 	ZSTD_CCtx		    *zstd; /* NULL: plain */
 	struct vdi_log_frame	    *frames;
 	size_t			     frame_count, frame_capacity;

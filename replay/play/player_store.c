@@ -78,12 +78,12 @@ static void on_lost(void *arg, vd_status status, const struct vd_txn_result *res
 		    const struct vd_error *error)
 {
 	struct lost_answer *lost = arg;
-	struct vd_error	    said = { 0 };
+	struct vd_error	    reported = { 0 };
 
 	(void) result;
 	if (status == VD_OK) {
-		(void) vd_error_set(&said, VD_UNAVAILABLE, "the player lost the answer (injected fault)");
-		lost->done(lost->arg, VD_UNAVAILABLE, NULL, &said);
+		(void) vd_error_set(&reported, VD_UNAVAILABLE, "the player lost the answer (injected fault)");
+		lost->done(lost->arg, VD_UNAVAILABLE, NULL, &reported);
 	} else {
 		lost->done(lost->arg, status, NULL, error);
 	}

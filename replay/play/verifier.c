@@ -293,7 +293,7 @@ static vd_status take_part(struct vdi_verifier_stream *stream, const struct vdi_
 		stream->next = verifier->end;
 		blame_passed(stream, revision, revision + 1, changes[0].key);
 	}
-	vdi_verifier_judge_list(verifier);
+	vdi_verifier_check_list(verifier);
 	return VD_OK;
 }
 
@@ -317,7 +317,7 @@ vd_status vdi_verifier_revision(struct vdi_verifier_stream *stream, const struct
 		take_known(stream, changes, count, hash);
 	stream->position = stream->last = revision;
 	stream->last_key = vdi_verifier_hash(changes[0].key);
-	vdi_verifier_judge_list(verifier);
+	vdi_verifier_check_list(verifier);
 	return VD_OK;
 }
 
@@ -365,7 +365,7 @@ void vdi_verifier_progress(struct vdi_verifier_stream *stream, vd_rev revision)
 		stream->next = vdi_verifier_first_behind(verifier, revision);
 	}
 	stream->position = stream->bookmark = revision;
-	vdi_verifier_judge_list(verifier);
+	vdi_verifier_check_list(verifier);
 }
 
 vd_status vdi_verifier_stream_open(struct vdi_verifier *verifier, const char *name, vd_rev after,

@@ -60,7 +60,7 @@ vd_status vdi_verifier_list_item(struct vdi_verifier *verifier, struct vd_bytes 
 	return VD_OK;
 }
 
-void vdi_verifier_judge_list(struct vdi_verifier *verifier)
+void vdi_verifier_check_list(struct vdi_verifier *verifier)
 {
 	struct vdi_verifier_list	 *list = &verifier->list;
 	struct vdi_verifier_stream	 *stream;
@@ -101,7 +101,7 @@ void vdi_verifier_list_end(struct vdi_verifier *verifier)
 		return;
 	}
 	list->is_pending = true;
-	vdi_verifier_judge_list(verifier);
+	vdi_verifier_check_list(verifier);
 }
 
 bool vdi_verifier_list_is_pending(const struct vdi_verifier *verifier)

@@ -103,6 +103,6 @@ void vdi_verifier_append(struct vdi_verifier *verifier, vd_rev revision, uint64_
 /* ---- Lists (verifier_list.c) ---- */
 
 /* Checks a list when a stream has reached its revision: both must show the same state. */
-void vdi_verifier_judge_list(struct vdi_verifier *verifier);
+void vdi_verifier_check_list(struct vdi_verifier *verifier);
 
 #endif

@@ -65,8 +65,8 @@ static void tell(struct vdi_verifier *verifier, const struct vdi_verify_fault *f
 }
 
 /* Processes a read's answer. A read that failed with a transient error is repeated. */
-static void judge_read(struct vdi_verify_faults *faults, struct vdi_verifier *verifier, vd_status status,
-		       bool exists)
+static void decide_read(struct vdi_verify_faults *faults, struct vdi_verifier *verifier, vd_status status,
+			bool exists)
 {
 	struct vdi_verify_fault *fault = STAILQ_FIRST(&faults->missing);
 
@@ -80,7 +80,7 @@ static void judge_read(struct vdi_verify_faults *faults, struct vdi_verifier *ve
 	vdi_free(fault);
 }
 
-void vdi_verify_faults_judge(struct vdi_verify_faults *faults, struct vdi_verifier *verifier)
+void vdi_verify_faults_decide(struct vdi_verify_faults *faults, struct vdi_verifier *verifier)
 {
 	struct vdi_verify_fault_list waiting = STAILQ_HEAD_INITIALIZER(waiting);
 	struct vdi_verify_fault	    *fault;
@@ -100,7 +100,7 @@ void vdi_verify_faults_judge(struct vdi_verify_faults *faults, struct vdi_verifi
 	exists = faults->exists;
 	vdi_lock_release(&faults->lock);
 	if (has_answer)
-		judge_read(faults, verifier, status, exists);
+		decide_read(faults, verifier, status, exists);
 	while ((fault = STAILQ_FIRST(&waiting)) != NULL) {
 		STAILQ_REMOVE_HEAD(&waiting, node);
 		if (fault->kind == VD_FAULT_PREVIOUS && faults->missing_count < VDI_VERIFY_FAULTS_MAX) {

@@ -48,7 +48,7 @@ void vdi_verify_faults_fini(struct vdi_verify_faults *faults);
 void vdi_verify_faults_put(struct vdi_verify_faults *faults, const char *stream,
 			   const struct vd_watch_fault *fault);
 /* The actor: reports all queued faults, and the result of an answered read, to the verifier. */
-void vdi_verify_faults_judge(struct vdi_verify_faults *faults, struct vdi_verifier *verifier);
+void vdi_verify_faults_decide(struct vdi_verify_faults *faults, struct vdi_verifier *verifier);
 /* The actor: returns the next read. false: none, or one is outstanding. The slice is valid until its answer
  * was processed. */
 bool vdi_verify_faults_next_read(struct vdi_verify_faults *faults, struct vd_range_request *ret_request);

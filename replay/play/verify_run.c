@@ -54,7 +54,7 @@ struct vdi_verify_run {
 	unsigned		   generation, list_generation; /* of the verifier; each list has one */
 	struct vd_kv		  *last;
 	vd_mono			   list_due, look_back_due, progress_due;
-	struct vdi_verifier_totals past; /* of earlier verifiers */
+	struct vdi_verifier_totals earlier; /* of earlier verifiers */
 	struct vdi_verify_faults   faults;
 	vd_mono			   read_due; /* of the next read of a previous record */
 
@@ -100,17 +100,17 @@ static void destroy(struct vdi_verify_run *run)
 
 static void fail(struct vdi_verify_run *run, vd_status status, const struct vd_error *error)
 {
-	struct vd_error said = error ? *error : (struct vd_error) { 0 };
+	struct vd_error reported = error ? *error : (struct vd_error) { 0 };
 
 	if (run->has_failed)
 		return;
 	run->has_failed = true;
 	vdi_verify_writers_stop(&run->writers);
-	if (said.message[0] == 0)
-		(void) vd_error_set(&said, status, "%s", vd_status_sentence(status));
-	said.code = status;
+	if (reported.message[0] == 0)
+		(void) vd_error_set(&reported, status, "%s", vd_status_sentence(status));
+	reported.code = status;
 	if (run->options.failed)
-		run->options.failed(run->options.arg, &said);
+		run->options.failed(run->options.arg, &reported);
 }
 
 static void wake(struct vdi_verify_run *run)
@@ -275,12 +275,12 @@ static void on_previous(void *arg, vd_status status, const struct vd_range_resul
 	call_ended(run);
 }
 
-static void judge_faults(struct vdi_verify_run *run, vd_mono now)
+static void decide_faults(struct vdi_verify_run *run, vd_mono now)
 {
 	struct vd_range_request request;
 	vd_status		status;
 
-	vdi_verify_faults_judge(&run->faults, run->verifier);
+	vdi_verify_faults_decide(&run->faults, run->verifier);
 	if (now.ns < run->read_due.ns || !vdi_verify_faults_next_read(&run->faults, &request))
 		return;
 	run->read_due = vd_mono_add(now, BACKOFF_MIN); /* also if it fails at once */
@@ -411,13 +411,13 @@ static void start_over(struct vdi_verify_run *run)
 	for (int i = 0; i < STREAMS; i++)
 		close_stream(&run->streams[i]);
 	vdi_verifier_totals_get(run->verifier, &totals);
-	run->past.events += totals.events;
-	run->past.revisions += totals.revisions;
-	run->past.progresses += totals.progresses;
-	run->past.lists += totals.lists;
-	run->past.resumes += totals.resumes;
-	run->past.acknowledgements += totals.acknowledgements;
-	run->past.violations += totals.violations;
+	run->earlier.events += totals.events;
+	run->earlier.revisions += totals.revisions;
+	run->earlier.progresses += totals.progresses;
+	run->earlier.lists += totals.lists;
+	run->earlier.resumes += totals.resumes;
+	run->earlier.acknowledgements += totals.acknowledgements;
+	run->earlier.violations += totals.violations;
 	vdi_verifier_free(run->verifier);
 	run->verifier = NULL;
 	run->generation++;
@@ -573,13 +573,13 @@ static void publish_totals(struct vdi_verify_run *run)
 		vdi_verifier_settle(run->verifier);
 		vdi_verifier_totals_get(run->verifier, &totals);
 	}
-	totals.events += run->past.events;
-	totals.revisions += run->past.revisions;
-	totals.progresses += run->past.progresses;
-	totals.lists += run->past.lists;
-	totals.resumes += run->past.resumes;
-	totals.acknowledgements += run->past.acknowledgements;
-	totals.violations += run->past.violations;
+	totals.events += run->earlier.events;
+	totals.revisions += run->earlier.revisions;
+	totals.progresses += run->earlier.progresses;
+	totals.lists += run->earlier.lists;
+	totals.resumes += run->earlier.resumes;
+	totals.acknowledgements += run->earlier.acknowledgements;
+	totals.violations += run->earlier.violations;
 	vdi_lock_acquire(&run->lock);
 	run->progress.totals = totals;
 	vdi_lock_release(&run->lock);
@@ -648,7 +648,7 @@ static void verify_run(void *arg)
 		take_page(run);
 	busy = run_writers(run, now, is_stopping);
 	if (!run->has_failed)
-		judge_faults(run, now);
+		decide_faults(run, now);
 	if (!run->has_failed) {
 		run_streams(run, now);
 		if (!run->is_listing && now.ns >= run->list_due.ns && !is_stopping && run->verifier &&

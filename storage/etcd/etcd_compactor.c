@@ -60,7 +60,7 @@ static void answered_locked(struct vdi_etcd_compactor *compactor, const struct v
 		compactor->error = error->error;
 		compactor->status = error->error.code;
 	}
-	vd_actor_wake(compactor->store->keeper);
+	vd_actor_wake(compactor->store->maintenance);
 }
 
 static void on_claim(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
@@ -232,7 +232,7 @@ static void on_read(void *arg, const struct vd_etcd_error *error, const struct v
 	compactor->is_read = true;
 	compactor->read_status = error ? error->error.code : VD_OK;
 	compactor->read_revision = error ? 0 : header->revision;
-	vd_actor_wake(compactor->store->keeper);
+	vd_actor_wake(compactor->store->maintenance);
 	vdi_lock_release(&compactor->store->lock);
 }
 
@@ -240,7 +240,7 @@ static void on_key_changed(void *arg)
 {
 	struct vdi_etcd_compactor *compactor = arg;
 
-	vd_actor_wake(compactor->store->keeper);
+	vd_actor_wake(compactor->store->maintenance);
 }
 
 static void follow_again(struct vdi_etcd_compactor *compactor)

@@ -137,7 +137,7 @@ static void on_status(void *arg, const struct vd_etcd_error *error, const struct
 		endpoint->size_bytes = status->db_size;
 		conclude_locked(endpoint->probe);
 	}
-	vd_actor_wake(store->keeper);
+	vd_actor_wake(store->maintenance);
 	vdi_lock_release(&store->lock);
 }
 

@@ -29,11 +29,11 @@ struct vdi_etcd_known *vdi_etcd_known_unref(struct vdi_etcd_known *known)
 /* ---- What answers say ---- */
 
 /* client_users counts the threads that use the client, and has a flag for shutdown. After shutdown the last
- * thread to leave wakes the keeper, and only then the client may be closed. */
+ * thread to leave wakes the maintenance actor, and only then the client may be closed. */
 #define CLIENT_SHUT UINT64_C(1)
 #define CLIENT_USER UINT64_C(2)
 
-bool vdi_etcd_store_is_shut(const struct vdi_etcd_store *store)
+bool vdi_etcd_store_is_shut_down(const struct vdi_etcd_store *store)
 {
 	return atomic_load(&store->client_users) & CLIENT_SHUT;
 }
@@ -43,7 +43,7 @@ static void client_is_unused_locked(struct vdi_etcd_store *store)
 	if (store->client_is_unused)
 		return; /* another thread entered after shutdown and left again */
 	store->client_is_unused = true;
-	vd_actor_wake(store->keeper);
+	vd_actor_wake(store->maintenance);
 }
 
 bool vdi_etcd_store_enter(struct vdi_etcd_store *store)
@@ -439,7 +439,7 @@ static vd_status store_status(struct vd_store *base, struct vd_store_status *ret
 {
 	struct vdi_etcd_store *store = store_of(base);
 
-	if (vdi_etcd_store_is_shut(store))
+	if (vdi_etcd_store_is_shut_down(store))
 		return VD_CLOSED;
 	*ret_status = (struct vd_store_status) {
 		.current = atomic_load(&store->known->current),
@@ -484,7 +484,7 @@ static void store_close(struct vd_store *base, void (*done)(void *arg), void *ar
 	store->closed = done;
 	store->closed_arg = arg;
 	shutdown_locked(store);
-	vd_actor_wake(store->keeper);
+	vd_actor_wake(store->maintenance);
 	vdi_lock_release(&store->lock);
 }
 
@@ -532,8 +532,8 @@ static vd_status make_metrics(struct vdi_etcd_store *store)
 static vd_status build(struct vdi_etcd_store *store, const struct vd_etcd_store_options *options,
 		       const char *const *endpoints, size_t count)
 {
-	struct vd_actor_options actor = { .name = "etcd_keeper",
-					  .run = vdi_etcd_store_keeper_run,
+	struct vd_actor_options actor = { .name = "etcd_maintenance",
+					  .run = vdi_etcd_store_maintenance_run,
 					  .arg = store };
 
 	store->known = VDI_NEW(struct vdi_etcd_known);
@@ -547,8 +547,8 @@ static vd_status build(struct vdi_etcd_store *store, const struct vd_etcd_store_
 	VDI_TRY(vdi_etcd_probe_init(&store->probe, store, endpoints, count));
 	vdi_etcd_compactor_init(&store->compactor, store, options->compaction_interval);
 	store->progress_at = VD_NEVER;
-	VDI_TRY(vd_actor_new(store->env, &actor, &store->keeper));
-	store->known->keeper = store->keeper;
+	VDI_TRY(vd_actor_new(store->env, &actor, &store->maintenance));
+	store->known->maintenance = store->maintenance;
 	return VD_OK;
 }
 
@@ -580,12 +580,12 @@ vd_status vdi_etcd_store_new(const struct vd_env *env, struct vd_etcd *client,
 void vdi_etcd_store_begin(struct vdi_etcd_store *store, struct vd_etcd *client)
 {
 	store->client = client;
-	vd_actor_wake(store->keeper);
+	vd_actor_wake(store->maintenance);
 }
 
 void vdi_etcd_store_discard(struct vdi_etcd_store *store)
 {
-	vd_actor_close(store->keeper, NULL, NULL); /* it never ran, so nothing in it uses the store */
+	vd_actor_close(store->maintenance, NULL, NULL); /* it never ran, so nothing in it uses the store */
 	vdi_etcd_store_free(store);
 }
 
@@ -613,15 +613,15 @@ vd_status vdi_etcd_store_wait(struct vdi_etcd_store *store, vd_dur timeout, stru
 {
 	struct vdi_wait wait;
 	char		text[VD_ERROR_MESSAGE_SIZE];
-	bool		has_begun, is_told;
+	bool		has_begun, is_notified;
 	vd_status	refusal;
 
 	vdi_wait_init(&wait, store->env);
 	vdi_lock_acquire(&store->lock);
 	store->starter = &wait;
-	vd_actor_wake(store->keeper);
+	vd_actor_wake(store->maintenance);
 	vdi_lock_release(&store->lock);
-	is_told = vdi_wait_until(&wait, vd_mono_add(vd_env_now(store->env), timeout));
+	is_notified = vdi_wait_until(&wait, vd_mono_add(vd_env_now(store->env), timeout));
 	vdi_lock_acquire(&store->lock);
 	store->starter = NULL;
 	has_begun = store->has_begun; /* possibly without all endpoints */
@@ -635,7 +635,7 @@ vd_status vdi_etcd_store_wait(struct vdi_etcd_store *store, vd_dur timeout, stru
 			*reterr = store->refusal_error;
 		return refusal;
 	}
-	VDI_CHECK(!is_told);
+	VDI_CHECK(!is_notified);
 	describe_endpoints(store, text, sizeof text);
 	return vd_error_set(reterr, VD_UNAVAILABLE, "no response within %lld s from %s",
 			    (long long) (timeout.ns / 1000000000), text);

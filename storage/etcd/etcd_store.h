@@ -1,16 +1,17 @@
 /* etcd as a store: internal structures, shared by etcd_store*.c, etcd_probe.c and etcd_compactor.c.
  *
  * In addition to the client (vedette/etcd.h), the store keeps facts for its users: the newest known revision
- * and compaction, whether the servers support progress requests, and whether etcd is reachable. An actor, the
- * keeper, does the background work: it probes the endpoints, compacts, follows compactions of other servers,
- * and sends a health check if no response has arrived for a while.
+ * and compaction, whether the servers support progress requests, and whether etcd is reachable. The
+ * maintenance actor does the background work: it probes the endpoints, compacts, follows compactions of other
+ * servers, and sends a health check if no response has arrived for a while.
  *
  * - Users' threads call range, txn, ... of vd_etcd. Responses run on_... on the client's actor, which calls
  *   the user's callback and updates struct vdi_etcd_known and the health.
- * - The keeper calls vd_etcd for probe, compactor and health check, with responses in the same way.
+ * - The maintenance actor calls vd_etcd for probe, compactor and health check, with responses in the same
+ *   way.
  *
  * Ending: shutdown (rejects new calls; the client is closed when no thread uses it any more) -> close (waits
- * for the end of the client, then of the keeper).
+ * for the end of the client, then of the maintenance actor).
  */
 #ifndef VDI_ETCD_STORE_H
 #define VDI_ETCD_STORE_H
@@ -55,7 +56,7 @@ struct vdi_etcd_known {
 
 	/* Under lock. */
 	struct vdi_lock	 lock;
-	struct vd_actor *keeper; /* woken when progress is wanted; NULL: it is ending */
+	struct vd_actor *maintenance; /* woken when progress is wanted; NULL: it is ending */
 };
 struct vdi_etcd_known *vdi_etcd_known_unref(struct vdi_etcd_known *known);
 static inline void     vdi_etcd_known_raise(_Atomic int64_t *place, int64_t value)
@@ -110,7 +111,7 @@ struct vdi_etcd_compactor {
 	struct vdi_etcd_store *store;
 	vd_dur		       interval; /* 0: only follows other servers */
 
-	/* The keeper only. */
+	/* The maintenance actor only. */
 	vd_mono		      due;	/* next round */
 	int64_t		      version;	/* local logical time */
 	vd_rev		      previous; /* revision of the last round */
@@ -162,7 +163,7 @@ struct vdi_etcd_store {
 	const struct vd_env   *env;
 	struct vd_etcd	      *client;
 	struct vdi_etcd_known *known;
-	struct vd_actor	      *keeper;
+	struct vd_actor	      *maintenance;
 	vd_dur		       call_timeout;
 	struct vdi_metric     *calls[VDI_ETCD_CALL_COUNT];
 	struct vdi_metric     *call_errors[VDI_ETCD_CALL_COUNT];
@@ -219,7 +220,7 @@ VDI_MUST_USE vd_status vdi_etcd_store_wait(struct vdi_etcd_store *store, vd_dur 
 /* Begins the use of the client, until leave; false: the store is shut down. */
 bool vdi_etcd_store_enter(struct vdi_etcd_store *store);
 void vdi_etcd_store_leave(struct vdi_etcd_store *store);
-bool vdi_etcd_store_is_shut(const struct vdi_etcd_store *store);
+bool vdi_etcd_store_is_shut_down(const struct vdi_etcd_store *store);
 
 /* Notes the facts in a response's header. Any thread. */
 void vdi_etcd_store_heard(struct vdi_etcd_store *store, const struct vd_etcd_header *header);
@@ -237,7 +238,7 @@ void vdi_etcd_store_count(struct vdi_etcd_store *store, enum vdi_etcd_operation 
 
 /* etcd_store_watch.c */
 extern const struct vd_etcd_pair
-	  vdi_etcd_store_past; /* metadata of the stream for watches that start in the past */
+	  vdi_etcd_store_history_stream; /* metadata of the stream for watches that start in the past */
 vd_status vdi_etcd_store_watch(struct vd_store *store, const struct vd_store_watch_request *request,
 			       struct vd_store_watch **ret_watch, struct vd_error *reterr);
 vd_status vdi_etcd_store_watch_next(struct vd_store_watch *watch, size_t event_count_max,
@@ -250,10 +251,10 @@ vd_status vdi_etcd_store_stream(struct vd_store *store, const struct vd_store_st
 vd_status vdi_etcd_store_stream_next(struct vd_store_stream *stream, struct vd_store_part *ret_part,
 				     struct vd_error *reterr);
 void	  vdi_etcd_store_stream_close(struct vd_store_stream *stream);
-/* etcd_store_keeper.c */
-/* The handler of the keeper. */
-void vdi_etcd_store_keeper_run(void *store);
-/* Frees a store without client and keeper. */
+/* etcd_store_maintenance.c */
+/* The handler of the maintenance actor. */
+void vdi_etcd_store_maintenance_run(void *store);
+/* Frees a store without client and maintenance actor. */
 void vdi_etcd_store_free(struct vdi_etcd_store *store);
 /* etcd_store_dump.c */
 void vdi_etcd_store_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg);

@@ -46,7 +46,7 @@ static void add_calls(struct vdi_buffer *json, struct vdi_etcd_store *store)
 	vdi_buffer_append_char(json, '}');
 }
 
-static void add_keeper(struct vdi_buffer *json, struct vdi_etcd_store *store)
+static void add_maintenance(struct vdi_buffer *json, struct vdi_etcd_store *store)
 {
 	struct vd_error failure;
 	uint64_t	rounds, compactions;
@@ -80,7 +80,7 @@ void vdi_etcd_store_dump(struct vd_store *base, void (*write)(void *arg, struct 
 	for (size_t i = 0; i < store->probe.count; i++)
 		add_endpoint(&json, store, i);
 	vdi_buffer_append_char(&json, ']');
-	add_keeper(&json, store);
+	add_maintenance(&json, store);
 	add_calls(&json, store);
 	vdi_buffer_append_char(&json, '}');
 	vdi_etcd_store_leave(store);

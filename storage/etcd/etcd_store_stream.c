@@ -35,8 +35,8 @@ struct etcd_stream {
 	bool		more;
 
 	/* Only the caller of next: the part borrowed last. */
-	struct vd_kv **lent;
-	size_t	       lent_count;
+	struct vd_kv **borrowed;
+	size_t	       borrowed_count;
 	bool	       was_last;
 };
 
@@ -56,7 +56,7 @@ static void unref_locked(struct etcd_stream *stream)
 	if (!is_last)
 		return;
 	release(stream->kvs, stream->kv_count);
-	release(stream->lent, stream->lent_count);
+	release(stream->borrowed, stream->borrowed_count);
 	vdi_lock_fini(&stream->lock);
 	vdi_free(stream);
 }
@@ -210,9 +210,9 @@ vd_status vdi_etcd_store_stream_next(struct vd_store_stream *base, struct vd_sto
 	vd_status	    status = VD_OK;
 	bool		    resume = false;
 
-	release(stream->lent, stream->lent_count);
-	stream->lent = NULL;
-	stream->lent_count = 0;
+	release(stream->borrowed, stream->borrowed_count);
+	stream->borrowed = NULL;
+	stream->borrowed_count = 0;
 	vdi_lock_acquire(&stream->lock);
 	if (stream->has_part || (stream->is_ended && stream->status == VD_OK && !stream->was_last)) {
 		*ret_part = (struct vd_store_part) {
@@ -223,8 +223,8 @@ vd_status vdi_etcd_store_stream_next(struct vd_store_stream *base, struct vd_sto
 			.last = stream->is_ended && stream->status == VD_OK,
 		};
 		ret_part->more = ret_part->last && stream->more;
-		stream->lent = stream->kvs;
-		stream->lent_count = stream->kv_count;
+		stream->borrowed = stream->kvs;
+		stream->borrowed_count = stream->kv_count;
 		stream->kvs = NULL;
 		stream->kv_count = 0;
 		stream->has_part = false;

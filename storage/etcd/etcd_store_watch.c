@@ -21,7 +21,7 @@
 
 #include "etcd_watch.h"
 
-const struct vd_etcd_pair vdi_etcd_store_past = { "vedette-watch", { "past", 4 } };
+const struct vd_etcd_pair vdi_etcd_store_history_stream = { "vedette-watch", { "past", 4 } };
 
 struct etcd_watch {
 	struct vd_store_watch base;
@@ -123,7 +123,7 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 	watch->wants_progress = request->progress;
 	watch->is_past = request->start_revision > 0 && request->start_revision <= current;
 	if (watch->is_past) {
-		etcd.metadata = &vdi_etcd_store_past;
+		etcd.metadata = &vdi_etcd_store_history_stream;
 		etcd.metadata_count = 1;
 	}
 	atomic_fetch_add(&watch->known->references, 1);
@@ -263,7 +263,7 @@ vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
 	bool is_closed;
 
 	vdi_lock_acquire(&watch->known->lock);
-	is_closed = watch->known->keeper == NULL;
+	is_closed = watch->known->maintenance == NULL;
 	vdi_lock_release(&watch->known->lock);
 	if (is_closed)
 		return VD_CLOSED;
@@ -281,8 +281,8 @@ vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
 			       VD_OK; /* next reports the reason of the end */
 	}
 	vdi_lock_acquire(&watch->known->lock);
-	if (watch->known->keeper)
-		vd_actor_wake(watch->known->keeper);
+	if (watch->known->maintenance)
+		vd_actor_wake(watch->known->maintenance);
 	vdi_lock_release(&watch->known->lock);
 	return VD_OK;
 }

@@ -139,7 +139,7 @@ static vd_status take_previous(struct payload *payload, const struct vdi_record 
 }
 
 static vd_status take_commit(struct vdi_loaded_history *loaded, const struct vdi_segment_record *from,
-			     bool is_told)
+			     bool is_event)
 {
 	const uint8_t *bytes = from->payload.data;
 	struct payload payload = { bytes + TIME_SIZE, bytes + from->payload.size };
@@ -158,7 +158,7 @@ static vd_status take_commit(struct vdi_loaded_history *loaded, const struct vdi
 			vd_kv_unref(previous);
 			return status;
 		}
-		VDI_TRY(vdi_loaded_history_add(loaded, record.is_delete, kv, previous, is_told));
+		VDI_TRY(vdi_loaded_history_add(loaded, record.is_delete, kv, previous, is_event));
 	}
 	return VD_OK;
 }
@@ -520,7 +520,7 @@ static bool is_record(const struct vd_kv *kv)
 }
 
 /* Checks the properties on which the encoder relies, because events come from outside. */
-static bool can_be_told(const struct vd_store_event *event, vd_rev revision)
+static bool is_answerable(const struct vd_store_event *event, vd_rev revision)
 {
 	const struct vd_kv *kv = event->kv, *previous = event->previous;
 
@@ -604,7 +604,7 @@ vd_status vdi_history_files_append(struct vdi_history_files *files, const struct
 
 	VDI_CHECK(files->file != NULL && revision > files->until);
 	for (size_t i = 0; i < count; i++) {
-		if (!can_be_told(&events[i], revision))
+		if (!is_answerable(&events[i], revision))
 			return VD_INVALID;
 		change = change_of(&events[i]);
 		size += entry_size(&change);

@@ -64,16 +64,16 @@ static vd_status remember(struct vdi_loaded_history *loaded, struct vd_kv *kv)
 }
 
 vd_status vdi_loaded_history_add(struct vdi_loaded_history *loaded, bool is_delete, struct vd_kv *kv,
-				 struct vd_kv *previous, bool is_told)
+				 struct vd_kv *previous, bool is_event)
 {
 	vd_status status = VD_OK;
 
-	if (is_told && !vdi_grow((void **) &loaded->events, &loaded->capacity, loaded->count + 1,
-				 sizeof *loaded->events))
+	if (is_event && !vdi_grow((void **) &loaded->events, &loaded->capacity, loaded->count + 1,
+				  sizeof *loaded->events))
 		status = VD_NOMEM;
 	if (status == VD_OK)
 		status = remember(loaded, kv);
-	if (status == VD_OK && is_told) {
+	if (status == VD_OK && is_event) {
 		loaded->events[loaded->count++] =
 			(struct vd_store_event) { .is_delete = is_delete, .kv = kv, .previous = previous };
 		return VD_OK;

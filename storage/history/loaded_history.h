@@ -39,9 +39,9 @@ struct vdi_loaded_history *vdi_loaded_history_unref(struct vdi_loaded_history *l
 /* ---- Its maker ---- */
 
 /* Adds a change; revisions do not decrease. Takes over both references (previous may be NULL), also on
- * failure. is_told false: only remembers the record as the key's last one. VD_NOMEM. */
+ * failure. is_event false: only remembers the record as the key's last one. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_loaded_history_add(struct vdi_loaded_history *loaded, bool is_delete,
-					      struct vd_kv *kv, struct vd_kv *previous, bool is_told);
+					      struct vd_kv *kv, struct vd_kv *previous, bool is_event);
 /* Returns the last record of a key, borrowed; NULL: unknown. */
 struct vd_kv *vdi_loaded_history_latest(const struct vdi_loaded_history *loaded, struct vd_bytes key);
 /* Drops all changes up to floor, but keeps the last record of each key. */

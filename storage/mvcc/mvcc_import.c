@@ -186,7 +186,7 @@ vd_status vdi_mvcc_import_lease(struct vdi_mvcc_import *import, int64_t id, int6
 struct journal_walk {
 	struct vdi_mvcc_import *import;
 	size_t			unsynced_bytes;
-	uint64_t		done, said;
+	uint64_t		done, reported;
 };
 
 static vd_status sync_walk(struct journal_walk *walk, struct vd_error *reterr)
@@ -212,8 +212,8 @@ static vd_status append_revision(struct journal_walk *walk, const struct vd_stor
 	commit.changes = group->changes;
 	VDI_TRY(vdi_backend_append(walk->import->mvcc->backend, &commit, reterr));
 	walk->done += count;
-	if (walk->import->importer->progress && walk->done - walk->said >= PROGRESS_CHANGES) {
-		walk->said = walk->done;
+	if (walk->import->importer->progress && walk->done - walk->reported >= PROGRESS_CHANGES) {
+		walk->reported = walk->done;
 		walk->import->importer->progress(walk->import->importer->arg, walk->done,
 						 walk->import->change_count);
 	}

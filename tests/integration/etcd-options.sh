@@ -3,6 +3,8 @@
 # `vedette --etcd` with wrong options: one line names the endpoint and the cause. With correct ones (TLS, user
 # and password) it works.
 set -u
+# shellcheck source=../support/waiting.sh
+. "$(dirname "$0")/../support/waiting.sh"
 
 vedette=$1
 scratch=$(mktemp -d)
@@ -69,7 +71,7 @@ refuses "no certificate in the file" 2 "CA file \"$ETCD_KEY\" cannot be used: no
 # A server that is not etcd.
 "$vedette" serve --memory --listen 127.0.0.1:0 2>"$scratch/other" &
 other=$!
-until grep -q '^vedette: ready' "$scratch/other"; do kill -0 $other || exit 1; done
+await_line "$scratch/other" '^vedette: ready' $other || exit 1
 web=$(sed -n 's/^vedette: ready //p' "$scratch/other")
 refuses "no etcd" 1 "$web: not an HTTP/2 server" --etcd "$web"
 refuses "TLS to plain text" 1 "${web/http/https}: the server does not speak TLS" --etcd "${web/http/https}" "${tls[@]}"
@@ -93,7 +95,7 @@ done
 # repeated.
 "$vedette" serve --etcd "$url" "${tls[@]}" --etcd-user nobody:x --etcd-prefix /some/where --listen 127.0.0.1:0 2>"$scratch/waits" &
 waits=$!
-until grep -q 'permission denied' "$scratch/waits"; do kill -0 $waits || { cat "$scratch/waits" >&2; exit 1; }; done
+await_line "$scratch/waits" 'permission denied' $waits || exit 1
 kill $waits
 wait $waits
 if [ "$(grep 'permission denied' "$scratch/waits")" != "vedette serve: waiting: $url: etcdserver: permission denied (user \"nobody\", keys under /some/where)" ]; then
@@ -109,7 +111,7 @@ works "a password in a file" "$vedette" get --etcd "$url" "${tls[@]}" --etcd-use
 kill -9 $other 2>/dev/null
 "$vedette" serve --etcd "$url" "${tls[@]}" --etcd-user reader:secret --listen 127.0.0.1:0 2>"$scratch/hidden" &
 other=$!
-until grep -q '^vedette: ready' "$scratch/hidden"; do kill -0 $other || { cat "$scratch/hidden" >&2; exit 1; }; done
+await_line "$scratch/hidden" '^vedette: ready' $other || exit 1
 if tr '\0' ' ' </proc/$other/cmdline | grep -q secret; then
 	echo "etcd-options.sh: the password stands in the list of processes" >&2
 	failures=$((failures + 1))

@@ -4,6 +4,7 @@
 # etcd. The options are those of the server.
 set -eu
 
+. "$(dirname "$0")/../support/waiting.sh"
 vedette=$1
 program=$2
 shift 2
@@ -11,16 +12,6 @@ log=$(mktemp)
 "$vedette" etcd --memory --listen 127.0.0.1:0 "$@" 2>"$log" &
 server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -f "$log"' EXIT
-where=
-for _ in $(seq 300); do
-	where=$(sed -n 's/^vedette: ready etcd \([^ ]*\).*/\1/p' "$log")
-	if [ -n "$where" ] || ! kill -0 "$server" 2>/dev/null; then
-		break
-	fi
-	sleep 0.1
-done
-if [ -z "$where" ]; then
-	cat "$log" >&2
-	exit 1
-fi
+await_line "$log" '^vedette: ready etcd' "$server"
+where=$(sed -n 's/^vedette: ready etcd \([^ ]*\).*/\1/p' "$log")
 ETCD_ENDPOINTS="http://$where" ETCD_VERSION=3.7 "$program"

@@ -3,6 +3,8 @@
 # Every command of etcdctl 3.7 with vedette etcd, and its output.
 # rules: E-630, E-631
 set -eu
+# shellcheck source=../support/waiting.sh
+. "$(dirname "$0")/../support/waiting.sh"
 vedette=$1
 dir=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$dir"' EXIT
@@ -10,8 +12,7 @@ fail() { echo "$*" >&2; tail -n 5 "$dir/err" >&2; exit 1; }
 same() { [ "$2" = "$3" ] || fail "$1: wanted '$2', got '$3'"; }
 holds() { case "$3" in *"$2"*) ;; *) fail "$1: '$2' is not in '$3'" ;; esac; }
 wait_ready() {
-	for _ in $(seq 600); do grep -q '^vedette: ready' "$dir/err" && return; kill -0 "$server" 2>/dev/null || break; sleep 0.1; done
-	fail "it did not start"
+	await_line "$dir/err" '^vedette: ready' "$server" || fail "it did not start"
 }
 start() {
 	: >"$dir/err"
@@ -49,20 +50,15 @@ stop() {
 unset ETCDCTL_API
 ctl() { timeout 120 "$ETCDCTL" --endpoints "$endpoint" "$@" 2>&1; }
 lines() { tr '\n' ' ' | sed 's/ *$//'; }
-# until_shown FILE WORDS: waits for WORDS, at most two minutes.
-until_shown() {
-	for _ in $(seq 2400); do
-		[[ "$(lines <"$1")" == *"$2"* ]] && return
-		sleep 0.05
-	done
-}
+# shows FILE WORDS: whether FILE has WORDS, perhaps on several lines.
+shows() { [[ "$(lines <"$1")" == *"$2"* ]]; }
 # watched WORDS ARGUMENT...: runs an etcdctl that does not end by itself, until its output contains WORDS.
 watched() {
 	local words=$1 client
 	shift
 	"$ETCDCTL" --endpoints "$endpoint" "$@" >"$dir/watched" 2>&1 &
 	client=$!
-	until_shown "$dir/watched" "$words"
+	await_success $client shows "$dir/watched" "$words" || true
 	kill $client 2>/dev/null || true
 	wait $client 2>/dev/null || true
 	lines <"$dir/watched"
@@ -107,12 +103,10 @@ mkfifo "$dir/commands"
 client=$!
 exec 7>"$dir/commands"
 echo "watch a --rev 2" >&7
-until_shown "$dir/interactive" "PUT a 1"
-for _ in $(seq 100); do # not answered before the watch has caught up
-	grep -q "progress notify: " "$dir/interactive" && break
-	echo "progress" >&7
-	sleep 0.2
-done
+await_success $client shows "$dir/interactive" "PUT a 1"
+# A request for progress is not answered before the watch has caught up.
+shows_progress() { grep -q "progress notify: " "$dir/interactive" || { echo "progress" >&7 && false; }; }
+await_success $client shows_progress
 exec 7>&-
 kill $client 2>/dev/null || true
 wait $client 2>/dev/null || true
@@ -129,10 +123,8 @@ holds "lease revoke" "revoked" "$(ctl lease revoke "$lease")"
 same "revoked keys are gone" "" "$(ctl get leased)"
 short=$(ctl lease grant 2 | awk '{ print $2 }')
 ctl put short 1 --lease "$short" >/dev/null
-for _ in $(seq 600); do
-	[ -z "$(ctl get short)" ] && break
-	sleep 0.2
-done
+is_expired() { [ -z "$(ctl get short)" ]; }
+await_success "" is_expired
 same "expired keys are gone" "" "$(ctl get short)"
 
 holds "endpoint status" "3.7.3" "$(ctl endpoint status)"
@@ -167,7 +159,7 @@ first=$server
 rm -rf "$dir/restored"
 "$vedette" etcd --data-dir "$dir/restored" --restore "$dir/snapshot.db" --listen 127.0.0.1:0 2>"$dir/err2" &
 second=$!
-for _ in $(seq 100); do grep -q '^vedette: ready' "$dir/err2" && break; sleep 0.1; done
+await_line "$dir/err2" '^vedette: ready' $second
 saved=$endpoint
 endpoint=$(sed -n 's/^vedette: ready etcd \([^ ]*\).*/\1/p' "$dir/err2")
 same "hash of what was restored" "$hash" "$(ctl endpoint hashkv | sed 's/^[^,]*//')"

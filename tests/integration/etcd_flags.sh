@@ -3,6 +3,8 @@
 # Command line, environment and configuration file of an etcd also start vedette etcd: every option of `etcd
 # --help`, kubeadm's static pod with its probes, unix sockets, TLS options.
 set -u
+# shellcheck source=../support/waiting.sh
+. "$(dirname "$0")/../support/waiting.sh"
 
 vedette=$(realpath "$1") # some servers start in another folder
 here=$(cd "$(dirname "$0")" && pwd)
@@ -26,9 +28,7 @@ start() {
 	: >"$dir/err" # here, because the ready line of the previous server might be read otherwise
 	"$vedette" etcd "$@" 2>"$dir/err" &
 	server=$!
-	for _ in $(seq 600); do grep -q '^vedette: ready' "$dir/err" && return; kill -0 $server 2>/dev/null || break; sleep 0.1; done
-	cat "$dir/err" >&2
-	wrong "$* did not start"
+	await_line "$dir/err" '^vedette: ready' $server || wrong "$* did not start"
 }
 stop() {
 	kill -TERM $server

@@ -5,6 +5,8 @@
 # restart of either, and finds everything again.
 # Its requirements for an etcd: rules: E-601, E-602, E-609, E-611, E-612, E-613, E-614, E-618
 set -eu
+# shellcheck source=../support/waiting.sh
+. "$(dirname "$0")/../support/waiting.sh"
 vedette=$1
 kube=$2
 shift 2
@@ -31,10 +33,9 @@ start_vedette() {
 	"$vedette" etcd --data-dir "$dir/data" --listen "127.0.0.1:${1:-0}" --http-listen 127.0.0.1:0 "${options[@]}" 2>"$dir/vedette.err" &
 	vedette_pid=$!
 	children="$children $!"
-	for _ in $(seq 100); do grep -q ready "$dir/vedette.err" && break; sleep 0.1; done
+	await_line "$dir/vedette.err" '^vedette: ready' $vedette_pid || fail "vedette etcd did not start"
 	etcd=$(sed -n 's/^vedette: ready etcd \([^ ]*\).*/\1/p' "$dir/vedette.err")
 	http=$(sed -n 's/^vedette: ready .* http \(.*\)/\1/p' "$dir/vedette.err")
-	[ -n "$etcd" ] || fail "vedette etcd did not start"
 }
 start_kube() {
 	"$kube" --etcd-servers="http://$etcd" --bind-address=127.0.0.1 --secure-port="$port" --cert-dir="$dir/certs" --service-account-issuer=https://kubernetes.default.svc \
@@ -44,14 +45,8 @@ start_kube() {
 	children="$children $!"
 	wait_ready
 }
-wait_ready() {
-	for _ in $(seq 600); do
-		[ "$(k get --raw /readyz 2>/dev/null)" = ok ] && return
-		kill -0 "$kube_pid" 2>/dev/null || fail "kube-apiserver ended"
-		sleep 0.2
-	done
-	fail "kube-apiserver is not ready"
-}
+is_ready() { [ "$(k get --raw /readyz 2>/dev/null)" = ok ]; }
+wait_ready() { await_success "$kube_pid" is_ready || fail "kube-apiserver is not ready"; }
 k() { timeout 60 kubectl --server="https://127.0.0.1:$port" --insecure-skip-tls-verify=true --token=test-token --kubeconfig=/dev/null --cache-dir="$dir/cache" "$@"; }
 same() { [ "$2" = "$3" ] || fail "$1: wanted '$2', got '$3'"; }
 
@@ -97,14 +92,14 @@ spec:
   versions: [{ name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: object, x-kubernetes-preserve-unknown-fields: true } } }]
 CRD
 k wait --for=condition=Established crd/horses.example.com --timeout=30s >/dev/null
-for _ in $(seq 50); do k -n team get horses >/dev/null 2>&1 && break; sleep 0.2; done
+await_success "$kube_pid" k -n team get horses
 echo '{"apiVersion":"example.com/v1","kind":"Horse","metadata":{"name":"rosinante"},"spec":{"legs":4}}' | k -n team create -f - >/dev/null
 same "custom object" 4 "$(k -n team get horse rosinante -o 'jsonpath={.spec.legs}')"
 k -n team create -f - >/dev/null <<EVENT
 {"apiVersion":"v1","kind":"Event","metadata":{"name":"e1"},"involvedObject":{"kind":"Pod","namespace":"team","name":"x"},"reason":"Test","message":"hello","type":"Normal"}
 EVENT
 k -n team get events -o name | grep -q e1 || fail "the event is not there"
-for _ in $(seq 100); do [ "$(grep -c configmap/c "$dir/watch.out")" -ge 20 ] && break; sleep 0.1; done
+await_line "$dir/watch.out" configmap/c $watcher 20
 grep -c configmap/c "$dir/watch.out" | grep -q '^2[0-9]$' || fail "the watch saw $(grep -c configmap/c "$dir/watch.out") changes"
 echo "kinds, CRD, events, paging and watches work; vedette etcd: $(awk '/RssAnon/ { print $2 " kB RssAnon" }' /proc/$vedette_pid/status)"
 
@@ -117,7 +112,7 @@ verifier=$!
 "$vedette" record $server --output "$dir/log.ndjson" --watch-timeout 5s -q 2>"$dir/record.err" &
 recorder=$!
 children="$children $verifier $recorder"
-until grep -q snapshotEnd "$dir/log.ndjson" 2>/dev/null; do kill -0 $recorder 2>/dev/null || fail "record: $(cat "$dir/record.err")"; done
+await_line "$dir/log.ndjson" snapshotEnd $recorder || fail "record: $(cat "$dir/record.err")"
 
 # kill -9 of the store under a living kube-apiserver
 kill -9 "$vedette_pid"
@@ -156,7 +151,7 @@ k -n team create secret generic theirs --from-literal=word=hunter2 >/dev/null
 "$vedette" serve --etcd "http://$etcd" --listen 127.0.0.1:0 --encryption-provider-config "$dir/encryption.yaml" 2>"$dir/serve.err" &
 serve_pid=$!
 children="$children $!"
-for _ in $(seq 300); do grep -q ready "$dir/serve.err" && break; kill -0 $serve_pid || fail "vedette serve: $(cat "$dir/serve.err")"; sleep 0.1; done
+await_line "$dir/serve.err" '^vedette: ready' $serve_pid || fail "vedette serve did not start"
 ours=$(sed -n 's/^vedette: ready \([^ ]*\).*/\1/p' "$dir/serve.err")
 o() { timeout 60 kubectl --server="$ours" --kubeconfig=/dev/null --cache-dir="$dir/cache-ours" "$@"; }
 same "a secret of kube-apiserver" aHVudGVyMg== "$(o -n team get secret theirs -o 'jsonpath={.data.word}')"

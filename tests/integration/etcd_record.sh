@@ -4,6 +4,8 @@
 # The guarantees must hold; the recording, which is also killed, must have every revision once and replay to
 # the same state.
 set -eu
+# shellcheck source=../support/waiting.sh
+. "$(dirname "$0")/../support/waiting.sh"
 
 vedette=$1
 scratch=$(mktemp -d)
@@ -28,9 +30,8 @@ start_recording() {
 configmap before 1
 start_recording
 # The following changes come after the recorded state.
-until zstd -dc "$scratch/log.ndjson.zst" 2>/dev/null | grep -q snapshotEnd; do
-	kill -0 $recorder || fail "record has ended"
-done
+has_state() { zstd -dc "$scratch/log.ndjson.zst" 2>/dev/null | grep -q snapshotEnd; }
+await_success $recorder has_state || fail "record has ended"
 "$vedette" verify --etcd "$ETCD_ENDPOINTS" --drive --writers 4 --duration 8s --output json >"$scratch/verify.out" 2>"$scratch/verify.err" &
 verifier=$!
 configmap during 1
@@ -64,9 +65,8 @@ sort -n -u "$scratch/recorded" | cmp -s - "$scratch/recorded" || fail "revisions
 first=$(jq -r 'select(.snapshotEnd) | .snapshotEnd' "$scratch/log.ndjson" | head -n 1)
 "$ETCDCTL" --endpoints "$ETCD_DIRECT_ENDPOINTS" watch --rev $((first + 1)) --prefix '' -w json >"$scratch/watched" 2>/dev/null &
 watcher=$!
-until [ "$(jq -r '.Events[].kv.mod_revision' "$scratch/watched" 2>/dev/null | sort -n | tail -n 1)" -ge "$last" ] 2>/dev/null; do
-	kill -0 $watcher
-done
+has_last() { [ "$(jq -r '.Events[].kv.mod_revision' "$scratch/watched" 2>/dev/null | sort -n | tail -n 1)" -ge "$last" ]; }
+await_success $watcher has_last
 kill $watcher
 watcher=
 jq -r '.Events[].kv.mod_revision' "$scratch/watched" 2>/dev/null | sort -n -u | awk -v last="$last" '$1 <= last' | cmp - "$scratch/recorded" ||

@@ -5,6 +5,8 @@
 # etcd.
 # rules: E-165, E-409
 set -eu
+# shellcheck source=../support/waiting.sh
+. "$(dirname "$0")/../support/waiting.sh"
 
 vedette=$1
 etcdutl=$(dirname "$ETCDCTL")/etcdutl
@@ -22,9 +24,8 @@ start() {
 	: >"$dir/err" # here, because the ready line of the previous server might be read otherwise
 	"$vedette" etcd --data-dir "$dir/data" --listen 127.0.0.1:0 "$@" 2>"$dir/err" &
 	server=$!
-	for _ in $(seq 600); do grep -q '^vedette: ready' "$dir/err" && break; kill -0 $server 2>/dev/null || break; sleep 0.1; done
+	await_line "$dir/err" '^vedette: ready etcd' $server || fail "vedette etcd $* did not start"
 	endpoint=$(sed -n 's/^vedette: ready etcd \([^ ]*\).*/\1/p' "$dir/err")
-	[ -n "$endpoint" ] || fail "vedette etcd $* did not start"
 }
 stop() {
 	kill -TERM $server

@@ -14,13 +14,18 @@ The proxy runs on a thread of its own; the methods without leading underscore ma
 import argparse
 import asyncio
 import collections
+import contextlib
 import json
 import logging
+import os
 import random
 import ssl
 import sys
 import threading
 import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+from waiting import pause  # noqa: E402
 
 logging.getLogger('asyncio').setLevel(logging.CRITICAL)  # it reports tasks that end with the process
 EXPIRED = {'kind': 'Status', 'apiVersion': 'v1', 'metadata': {}, 'status': 'Failure', 'message': 'too old resource version: 1 (2)', 'reason': 'Expired', 'code': 410}
@@ -230,7 +235,7 @@ class FaultProxy:
                 self.streams.remove(stream)
 
     async def _pause(self):
-        await asyncio.sleep(self.random.random() * 0.005)
+        await pause(self.random.random() * 0.005)
 
     @staticmethod
     async def _read_head(reader):
@@ -386,8 +391,8 @@ class FaultProxy:
     @staticmethod
     async def _until_aborted(writer):
         """Keeps a silent connection open, though the server has ended its stream."""
-        while not writer.transport.is_closing():
-            await asyncio.sleep(0.05)
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
     async def _chunk(self, data, writer):
         if self.split_share and len(data) > 1 and self.random.random() < self.split_share:

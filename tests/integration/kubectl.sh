@@ -4,6 +4,8 @@
 # compares its output. The server must serve the resources file beside this script.
 # rules: H-101, H-112, H-113, H-114, H-201, H-203, H-204, H-301, H-302, H-304, H-320, H-321, H-340, H-341, H-344, H-345, H-346, H-414, H-415, H-416, H-417
 set -eu
+# shellcheck source=../support/waiting.sh
+. "$(dirname "$0")/../support/waiting.sh"
 
 here=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d)
@@ -88,15 +90,7 @@ matches() {
 }
 # until_lines FILE N: waits until a file that a background command writes has N lines
 until_lines() {
-	local tries=0
-	while [ "$(wc -l <"$1")" -lt "$2" ]; do
-		tries=$((tries + 1))
-		if [ "$tries" -gt 100 ]; then
-			fail "$1 has only $(wc -l <"$1") of $2 lines: $(cat "$1")"
-			return 0
-		fi
-		k get --raw /healthz >/dev/null || true	# takes some time, which is its purpose
-	done
+	await_line "$1" '' "$background" "$2" || fail "$1 has only $(wc -l <"$1") of $2 lines"
 }
 stop_background() {
 	kill "$background" 2>/dev/null || true
@@ -468,11 +462,7 @@ while [ ! -s watch.out ] && [ "$tries" -lt 50 ]; do
 	k patch cm e -n $ns --type=merge -p "{\"data\":{\"watched\":\"$tries\"}}" >/dev/null
 done
 k delete cm e -n $ns >/dev/null
-tries=0
-while ! grep -q '"type": *"DELETED"' watch.out && [ "$tries" -lt 50 ]; do
-	tries=$((tries + 1))
-	k get --raw /healthz >/dev/null
-done
+await_line watch.out '"type": *"DELETED"' "$background" || true
 stop_background
 same "get --watch-only" "DELETED e MODIFIED e" "$(jq -r '.type + " " + .object.metadata.name' watch.out | sort -u | paste -sd' ')"
 # A watch of one name, without a list before it.
@@ -721,14 +711,14 @@ succeeds "replace it" k replace -f <(k get gz g1 -n $ns -o json | jq '.spec.size
 same "replace it" 3 "$(k get gz g1 -n $ns -o 'jsonpath={.spec.size}')"
 succeeds "scale it back" k scale gz g1 -n $ns --current-replicas=3 --replicas=5
 succeeds "apply a second version" k apply -f gizmos2.yaml
-succeeds "an object in it" timeout 120 sh -c "until '$kubectl' --server '$SERVER' get --raw '/apis/kinds.example.com/v2/namespaces/$ns/gizmos/g1' >/dev/null 2>&1; do sleep 0.2; done"
+succeeds "an object in it" await_success "" k get --raw "/apis/kinds.example.com/v2/namespaces/$ns/gizmos/g1"
 same "an object in both" 'kinds.example.com/v1 kinds.example.com/v2' \
 	"$(for v in v1 v2; do k get --raw "/apis/kinds.example.com/$v/namespaces/$ns/gizmos/g1" | jq -r .apiVersion; done | xargs)"
 refuses "a definition with a webhook" k patch crd gizmos.kinds.example.com --type=merge -p '{"spec":{"conversion":{"strategy":"Webhook"}}}'
 matches "a definition with a webhook" 'this server calls no webhooks' "$out"
 timeout 240 "$kubectl" --server "$SERVER" get --raw "/apis/kinds.example.com/v1/namespaces/$ns/gizmos?watch=1" >gizmos.watch 2>&1 &
 background=$!
-succeeds "a watch of it" timeout 120 sh -c 'until grep -q ADDED gizmos.watch; do sleep 0.1; done'
+succeeds "a watch of it" await_line gizmos.watch ADDED "$background"
 succeeds "delete the definition" k delete crd gizmos.kinds.example.com
 wait "$background" || true
 background=

@@ -3,6 +3,8 @@
 # The status page in a real browser: its script runs under the page's own policy, reads the server and shows
 # its data. PAGE_SCREENSHOT=FILE also takes a screenshot.
 set -eu
+# shellcheck source=../support/waiting.sh
+. "$(dirname "$0")/../support/waiting.sh"
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
 if [ -z "$browser" ]; then
@@ -19,9 +21,7 @@ for _ in 1 2 3; do
 	curl -sf -o /dev/null -X POST -H 'Content-Type: application/json' "$SERVER/api/v1/namespaces/default/configmaps" \
 		-d '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"page-","labels":{"page":"yes"}}}'
 done
-until [ "$(grep -c ADDED "$scratch/watch")" = 3 ]; do
-	kill -0 $watch
-done
+await_line "$scratch/watch" ADDED $watch 3
 
 see() {
 	timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$scratch/profile" \

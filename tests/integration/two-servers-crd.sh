@@ -6,6 +6,8 @@
 # watches of both after their last events, also if the server that received it is killed.
 # pipefail: jq -e of Debian 12 accepts an empty answer
 set -euo pipefail
+# shellcheck source=../support/waiting.sh
+. "$(dirname "$0")/../support/waiting.sh"
 
 vedette=$1
 scratch=$(mktemp -d)
@@ -22,14 +24,7 @@ fail() {
 	for file in "$scratch"/watch.*; do cut -c 1-300 "$file" 2>/dev/null | sed "s,^,${file##*/}: ," >&2 || true; done
 	exit 1
 }
-# until_true COMMAND...: with a guard of minutes, which is not an expectation
-until_true() {
-	local end=$((SECONDS + 300))
-	until "$@"; do
-		[ "$SECONDS" -lt "$end" ] || fail "this did not become true: $*"
-		read -r -t 0.05 <> <(:) || true
-	done
-}
+until_true() { await_success "" "$@" || fail "this did not become true: $*"; }
 ready_line() { grep -q '^vedette: ready' "$scratch/$1.log"; }
 start() {
 	# Created here and not by the server's shell, because ready_line might read the ready line of the

@@ -5,6 +5,8 @@
 # etcd's state again, and report not ready before.
 # pipefail: jq -e of Debian 12 accepts an empty answer
 set -euo pipefail
+# shellcheck source=../support/waiting.sh
+. "$(dirname "$0")/../support/waiting.sh"
 
 vedette=$1
 scratch=$(mktemp -d)
@@ -19,22 +21,14 @@ fail() {
 	tail -n 5 "$scratch"/*.log >&2 || true
 	exit 1
 }
-# until_true SECONDS COMMAND...
-until_true() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		[ "$SECONDS" -lt "$end" ] || fail "this did not become true: $*"
-		read -r -t 0.05 <> <(:) || true
-	done
-}
+until_true() { await_success "" "$@" || fail "this did not become true: $*"; }
 ready_line() { grep -q '^vedette: ready' "$scratch/$1.log"; }
 for name in a b; do
 	: >"$scratch/$name.log" # here, because the ready line of the previous server might be read otherwise
 	"$vedette" serve --etcd "$ETCD_ENDPOINTS" --listen 127.0.0.1:0 2>"$scratch/$name.log" &
 	pids+=($!)
 done
-for name in a b; do until_true 30 ready_line $name; done
+for name in a b; do until_true ready_line $name; done
 a=$(sed -n 's/^vedette: ready //p' "$scratch/a.log")
 b=$(sed -n 's/^vedette: ready //p' "$scratch/b.log")
 maps=/api/v1/namespaces/default/configmaps
@@ -58,15 +52,15 @@ two=$(put "$b" two)
 # Events up to `one` from a; then continue at b.
 watch_into "$b" "$one" "$scratch/moved"
 three=$(put "$a" three)
-until_true 10 lines "$scratch/moved" 2
+until_true lines "$scratch/moved" 2
 [ "$(events "$scratch/moved")" = "ADDED two@$two ADDED three@$three" ] || fail "resumed at the other server: $(events "$scratch/moved")"
 
 # Compact all older revisions while watches run.
 "$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" compaction "$three" >/dev/null
 four=$(put "$b" four)
-until_true 10 lines "$scratch/moved" 3
+until_true lines "$scratch/moved" 3
 watch_into "$a" "$three" "$scratch/after"
-until_true 10 lines "$scratch/after" 1
+until_true lines "$scratch/after" 1
 [ "$(events "$scratch/after")" = "ADDED four@$four" ] || fail "after the compaction: $(events "$scratch/after")"
 
 # etcd is killed: not ready, but cached data is served. etcd restarts: the state is etcd's, and the same watch
@@ -74,14 +68,14 @@ until_true 10 lines "$scratch/after" 1
 not_ready() { ! curl -sf "$1/readyz" >/dev/null; }
 is_ready() { curl -sf "$1/readyz" >/dev/null; }
 "$PEERS" control kill 0 >/dev/null
-until_true 20 not_ready "$a"
+until_true not_ready "$a"
 curl -sf "$a$maps?resourceVersion=0" | jq -e '.items | length == 4' >/dev/null || fail "the cache does not serve while etcd is gone"
 "$PEERS" control start 0 >/dev/null
 "$PEERS" control wait >/dev/null
-until_true 30 is_ready "$a"
-until_true 30 is_ready "$b"
+until_true is_ready "$a"
+until_true is_ready "$b"
 five=$(put "$a" five)
-until_true 20 lines "$scratch/moved" 4
+until_true lines "$scratch/moved" 4
 [ "$(events "$scratch/moved")" = "ADDED two@$two ADDED three@$three ADDED four@$four ADDED five@$five" ] || fail "over etcd's death: $(events "$scratch/moved")"
 [ "$(list "$a")" = "$(list "$b")" ] || fail "lists differ afterwards"
 in_etcd=$("$ETCDCTL" --endpoints "$ETCD_ENDPOINTS" get --prefix /registry/configmaps/default/ --keys-only | grep -c .)

@@ -24,6 +24,7 @@ type healthyClient struct {
 	stop      atomic.Bool
 	done      sync.WaitGroup
 	mu        sync.Mutex
+	changed   chan struct{} // closed and replaced at each event
 	latencies []time.Duration
 	events    int
 }
@@ -31,7 +32,7 @@ type healthyClient struct {
 const healthyLatencyMax = time.Minute
 
 func startHealthyClient(report *report, address string) *healthyClient {
-	h := &healthyClient{report: report, address: address}
+	h := &healthyClient{report: report, address: address, changed: make(chan struct{})}
 	client := &rawClient{address: address}
 	response, err := client.do(rawRequest{method: "POST", target: badPath, headers: []string{jsonType}, body: []byte(configMapJSON("healthy", "", `"value":"0"`))})
 	if !report.check(err == nil && response.status == 201, "healthy", "create: %v %v", err, response) {
@@ -71,20 +72,40 @@ func (h *healthyClient) run(client *rawClient, s *stream) {
 		h.mu.Lock()
 		h.latencies = append(h.latencies, time.Since(started))
 		h.events++
+		close(h.changed)
+		h.changed = make(chan struct{})
 		h.mu.Unlock()
 		if n%20 == 0 {
 			response, err := client.do(rawRequest{method: "GET", target: badPath + "?fieldSelector=metadata.name%3Dhealthy", timeout: healthyLatencyMax})
 			h.report.check(err == nil && response.status == 200 && strings.Contains(string(response.body), fmt.Sprintf(`"value":"%d"`, n)), "healthy", "list after write %d: %v", n, err)
 		}
-		time.Sleep(5 * time.Millisecond)
+		pause(5 * time.Millisecond)
 	}
 }
 
-// moved tells whether the healthy client made progress since the last call with the same counter.
+// count is the number of events that the healthy client has received.
 func (h *healthyClient) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.events
+}
+
+// await waits until the healthy client has received count events.
+func (h *healthyClient) await(count int, patience time.Duration) bool {
+	end := time.After(patience)
+	for {
+		h.mu.Lock()
+		events, changed := h.events, h.changed
+		h.mu.Unlock()
+		if events >= count {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-end:
+			return false
+		}
+	}
 }
 
 func (h *healthyClient) finish() {
@@ -157,10 +178,7 @@ func runBadInput(args []string) int {
 		before, started := healthy.count(), time.Now()
 		b.wellKnown()
 		step.run()
-		for healthy.count() == before && time.Since(started) < healthyLatencyMax {
-			time.Sleep(5 * time.Millisecond)
-		}
-		report.check(healthy.count() > before, "healthy", "no event for the healthy client during %q", step.name)
+		report.check(healthy.await(before+1, healthyLatencyMax), "healthy", "no event for the healthy client during %q", step.name)
 		if *verbose {
 			fmt.Fprintf(os.Stderr, "peers badinput: %s: %v\n", step.name, time.Since(started))
 		}

@@ -106,12 +106,16 @@ func (b *badInput) prepareEndpoints() bool {
 	versions = strings.TrimSuffix(versions, "]") + `,{"name":"v2","served":false,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}]`
 	b.wants(201, "POST", definitionsPath, definition("things", "Thing", "bad.example.com", "Namespaced", versions, ""), jsonType)
 	made := 0
-	for end := time.Now().Add(2 * time.Minute); made != 201 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	pollUntil(2*time.Minute, func() bool { // until the new kind is served
 		response, err := b.client.do(rawRequest{method: "POST", target: thingsPath, headers: []string{jsonType}, body: []byte(thing("t", "", `,"spec":{"replicas":1}`))})
 		if !b.report.check(err == nil, "setup", "%v", err) {
-			return false
+			return true
 		}
 		made = response.status
+		return made == 201
+	})
+	if b.report.violated() {
+		return false
 	}
 	b.wants(201, "POST", deploymentsPath, `{"metadata":{"name":"d"},"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},`+
 		`"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, jsonType)

@@ -415,11 +415,7 @@ func (b *badInput) idleConnections(count int) {
 		b.report.check(after-memory <= int64(count)*idleBytesMax, "H-611", "%d idle connections cost the server %d KiB", count, (after-memory)>>10)
 	}
 	before := b.healthy.count()
-	started := time.Now()
-	for b.healthy.count() < before+20 && time.Since(started) < healthyLatencyMax {
-		time.Sleep(5 * time.Millisecond)
-	}
-	b.report.check(b.healthy.count() >= before+20, "healthy", "with %d idle connections only %d events in %v", count, b.healthy.count()-before, time.Since(started))
+	b.report.check(b.healthy.await(before+20, healthyLatencyMax), "healthy", "with %d idle connections only %d events in %v", count, b.healthy.count()-before, healthyLatencyMax)
 	// Every tenth still works.
 	for i := 0; i < len(conns); i += 10 {
 		_, _ = conns[i].Write(request)

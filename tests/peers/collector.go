@@ -104,7 +104,7 @@ func (c *collector) start() error {
 
 // killSoon lets the server live a moment longer, up to the given time.
 func (c *collector) killSoon(longest time.Duration) error {
-	time.Sleep(time.Duration(c.random.Int63n(int64(longest))))
+	pause(time.Duration(c.random.Int63n(int64(longest))))
 	c.server.kill()
 	c.kills++
 	return c.start()
@@ -258,42 +258,32 @@ func (c *collector) difference(namespace string, left map[string]types.UID) (mis
 }
 
 func (c *collector) settle(namespace string, left map[string]types.UID) error {
-	due := time.Now().Add(collectorPatience)
-	for {
-		missing, tooMany, err := c.difference(namespace, left)
-		if err != nil {
-			return err
-		}
-		if len(missing) > 0 {
-			c.report.violation("R-667", "%s: deleted wrongly: %s", namespace, strings.Join(missing, " "))
-			return nil
-		}
-		if len(tooMany) == 0 {
-			return nil
-		}
-		if time.Now().After(due) {
-			c.report.violation("R-667", "%s: left over: %s", namespace, strings.Join(tooMany, " "))
-			return nil
-		}
-		time.Sleep(20 * time.Millisecond)
+	var missing, tooMany []string
+	var err error
+	pollUntil(collectorPatience, func() bool {
+		missing, tooMany, err = c.difference(namespace, left)
+		return err != nil || len(missing) > 0 || len(tooMany) == 0
+	})
+	if err == nil && c.report.check(len(missing) == 0, "R-667", "%s: deleted wrongly: %s", namespace, strings.Join(missing, " ")) {
+		c.report.check(len(tooMany) == 0, "R-667", "%s: left over: %s", namespace, strings.Join(tooMany, " "))
 	}
+	return err
 }
 
 func (c *collector) awaitNamespaceGone(name string) error {
-	due := time.Now().Add(collectorPatience)
-	for {
-		namespace, err := c.client.CoreV1().Namespaces().Get(context.Background(), name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if time.Now().After(due) {
-			return fmt.Errorf("namespace %s stays: %+v", name, namespace.Status)
-		}
-		time.Sleep(20 * time.Millisecond)
+	var namespace *corev1.Namespace
+	var err error
+	isGone := pollUntil(collectorPatience, func() bool {
+		namespace, err = c.client.CoreV1().Namespaces().Get(context.Background(), name, metav1.GetOptions{})
+		return err != nil
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case !isGone:
+		return fmt.Errorf("namespace %s stays: %+v", name, namespace.Status)
 	}
+	return err
 }
 
 func (c *collector) round(namespace string, trees, web int) error {
@@ -327,7 +317,7 @@ func (c *collector) round(namespace string, trees, web int) error {
 	if err := c.killSoon(50 * time.Millisecond); err != nil {
 		return err
 	}
-	time.Sleep(200 * time.Millisecond)
+	pause(200 * time.Millisecond)
 	missing, tooMany, err := c.difference(namespace, left)
 	if err != nil {
 		return err

@@ -191,7 +191,7 @@ func (l *crashLoop) run(rounds int, runMax time.Duration, verbose bool) error {
 	killedEarly := 0
 	for round := 0; round < rounds; round++ {
 		l.setRunning(true)
-		time.Sleep(time.Duration(l.random.Int63n(int64(runMax))))
+		pause(time.Duration(l.random.Int63n(int64(runMax))))
 		l.server.kill()
 		l.setRunning(false)
 		l.awaitParked()
@@ -230,7 +230,7 @@ func (l *crashLoop) run(rounds int, runMax time.Duration, verbose bool) error {
 
 	// A last life that ends in order, then everything once more from the very first revision.
 	l.setRunning(true)
-	time.Sleep(200 * time.Millisecond)
+	pause(200 * time.Millisecond)
 	l.setRunning(false)
 	if err := l.server.terminate(); err != nil {
 		l.report.violation("SIGTERM", "%v", err)

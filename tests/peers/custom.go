@@ -275,17 +275,11 @@ func (t *customTest) connect() error {
 func (t *customTest) await(ctx context.Context, what string, check func() string) error {
 	ctx, cancel := context.WithTimeout(ctx, customPatience)
 	defer cancel()
-	for {
-		text := check()
-		if text == "" {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %s", what, text)
-		case <-time.After(10 * time.Millisecond):
-		}
+	var text string
+	if !pollUntil(customPatience, func() bool { text = check(); return text == "" || ctx.Err() != nil }) || text != "" {
+		return fmt.Errorf("%s: %s", what, text)
 	}
+	return nil
 }
 
 func customDefinition(storage string) *unstructured.Unstructured {

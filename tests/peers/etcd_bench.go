@@ -152,7 +152,7 @@ func putAtRate(client *clientv3.Client, n, keys int, random *rand.Rand) error {
 	order := rand.New(rand.NewSource(random.Int63()))
 	for i := range n {
 		if wait := time.Until(begin.Add(time.Duration(i) * time.Second / benchRate)); wait > 0 {
-			time.Sleep(wait)
+			pause(wait)
 		}
 		if _, err := client.Put(ctx, fmt.Sprintf(benchWatchKey, order.Intn(keys)), <-values); err != nil {
 			return err

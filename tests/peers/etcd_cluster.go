@@ -357,17 +357,12 @@ func (c *etcdCluster) leader() (int, error) {
 
 // awaitHealthy waits until each member that should run answers a linearizable read and all agree on a leader.
 func (c *etcdCluster) awaitHealthy(timeout time.Duration) error {
-	deadline := time.Now().Add(timeout)
-	for {
-		err := c.healthy()
-		if err == nil {
-			return nil
-		}
-		if errors.Is(err, errEnded) || time.Now().After(deadline) {
-			return fmt.Errorf("etcd is not healthy after %v: %w", timeout, err)
-		}
-		time.Sleep(20 * time.Millisecond)
+	var err error
+	pollUntil(timeout, func() bool { err = c.healthy(); return err == nil || errors.Is(err, errEnded) })
+	if err != nil {
+		return fmt.Errorf("etcd is not healthy after %v: %w", timeout, err)
 	}
+	return nil
 }
 
 func (c *etcdCluster) healthy() error {
@@ -416,13 +411,8 @@ func (c *etcdCluster) chosen(word string) ([]*etcdMember, error) {
 	case "leader", "follower", "followers":
 		leader := -1
 		var err error
-		for deadline := time.Now().Add(5 * time.Minute); leader < 0; time.Sleep(20 * time.Millisecond) {
-			var found int
-			if found, err = c.leader(); err == nil {
-				leader = found
-			} else if time.Now().After(deadline) {
-				return nil, err
-			}
+		if !pollUntil(5*time.Minute, func() bool { leader, err = c.leader(); return err == nil }) {
+			return nil, err
 		}
 		var members []*etcdMember
 		for i, m := range c.members {

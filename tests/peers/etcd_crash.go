@@ -52,7 +52,7 @@ func runEtcdCrash(args []string) int {
 		go func() { defer group.Done(); c.watch(ctx, watchers[i]) }()
 	}
 	for round := 0; round < *rounds; round++ {
-		time.Sleep(time.Duration(300+c.random.Intn(700)) * time.Millisecond)
+		pause(time.Duration(300+c.random.Intn(700)) * time.Millisecond)
 		c.server.kill()
 		if *verbose {
 			fmt.Fprintln(os.Stderr, "killed", round)
@@ -61,7 +61,7 @@ func runEtcdCrash(args []string) int {
 			break
 		}
 	}
-	time.Sleep(time.Second)
+	pause(time.Second)
 	cancel()
 	group.Wait()
 	c.verify(watchers)
@@ -95,7 +95,7 @@ func (c *etcdCrash) start() bool {
 			}
 			c.server.kill()
 		}
-		time.Sleep(200 * time.Millisecond)
+		pause(200 * time.Millisecond)
 	}
 	c.report.violation("E-469", "the server does not start: %v", err)
 	return false
@@ -140,7 +140,7 @@ func (c *etcdCrash) write(ctx context.Context, id int) {
 			c.acknowledged[value] = revision
 			c.mu.Unlock()
 		} else {
-			time.Sleep(20 * time.Millisecond)
+			pause(pollInterval) // the server is being started again
 		}
 	}
 }

@@ -79,13 +79,14 @@ func (d *diff) openBoth() (a, b *diffStream) {
 func settle(quiet time.Duration, streams ...*diffStream) {
 	counts := make([]int, len(streams))
 	since := time.Now()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && time.Since(since) < quiet; time.Sleep(5 * time.Millisecond) {
+	pollUntil(20*time.Second, func() bool {
 		for i, w := range streams {
 			if n := w.count(); n != counts[i] {
 				counts[i], since = n, time.Now()
 			}
 		}
-	}
+		return time.Since(since) >= quiet
+	})
 }
 
 // exchange sends one request on both streams and compares what came back, answer by answer.

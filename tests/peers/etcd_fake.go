@@ -114,13 +114,7 @@ func (f *fakeEtcd) listen(address string) error {
 	var listener net.Listener
 	var err error
 	// The port may still be held by connections of the server before.
-	for range 500 {
-		if listener, err = net.Listen("tcp", address); err == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if err != nil {
+	if !pollUntil(time.Minute, func() bool { listener, err = net.Listen("tcp", address); return err == nil }) {
 		return err
 	}
 	options := []grpc.ServerOption{grpc.UnknownServiceHandler(f.handle), grpc.ForceServerCodec(rawCodec{}), grpc.MaxRecvMsgSize(64 << 20),

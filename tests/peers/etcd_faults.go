@@ -78,20 +78,14 @@ func (w *faultWorld) obey(command string) string {
 
 // try repeats an operation of etcd's own client until it works.
 func (w *faultWorld) try(what string, operation func(ctx context.Context) error) bool {
-	deadline := time.Now().Add(faultPatience)
-	for {
+	var err error
+	works := pollUntil(faultPatience, func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		err := operation(ctx)
-		cancel()
-		if err == nil {
-			return true
-		}
-		if time.Now().After(deadline) {
-			w.report.violation("etcd", "%s does not work for etcd's own client: %v", what, err)
-			return false
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		defer cancel()
+		err = operation(ctx)
+		return err == nil
+	})
+	return w.report.check(works, "etcd", "%s does not work for etcd's own client: %v", what, err)
 }
 
 // put writes a key under the prefix until it worked, and returns the revision.
@@ -151,14 +145,7 @@ func (w *faultWorld) accepted() (sum int) {
 
 // awaitAccepted waits until there were so many.
 func (w *faultWorld) awaitAccepted(wanted int) {
-	deadline := time.Now().Add(faultPatience)
-	for w.accepted() < wanted {
-		if time.Now().After(deadline) {
-			w.report.violation("E-256", "no client connected again within %v", faultPatience)
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	w.report.check(pollUntil(faultPatience, func() bool { return w.accepted() >= wanted }), "E-256", "no client connected again within %v", faultPatience)
 }
 
 // heal ends all trouble and waits until etcd is well.
@@ -335,7 +322,7 @@ func (w *faultWorld) freeze(which string) {
 
 // awaitNoLeader waits until the members that run have lost their leader.
 func (w *faultWorld) awaitNoLeader() {
-	for deadline := time.Now().Add(faultPatience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	isLost := pollUntil(faultPatience, func() bool {
 		lost := true
 		for _, m := range w.cluster.members {
 			if m.running() {
@@ -343,11 +330,9 @@ func (w *faultWorld) awaitNoLeader() {
 				lost = lost && err == nil && (leader == "" || leader == "0")
 			}
 		}
-		if lost {
-			return
-		}
-	}
-	w.report.violation("etcd", "a member without the others still knows a leader after %v", faultPatience)
+		return lost
+	})
+	w.report.check(isLost, "etcd", "a member without the others still knows a leader after %v", faultPatience)
 }
 
 func (w *faultWorld) moveLeader() {
@@ -403,20 +388,13 @@ func (w *faultWorld) leasesEnd() {
 		})
 	}
 	w.obey("proxy all cut")
-	deadline := time.Now().Add(faultPatience)
-	for {
+	hasEnded := pollUntil(faultPatience, func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
 		answer, err := w.client.Get(ctx, w.prefix+names[0])
-		cancel()
-		if err == nil && len(answer.Kvs) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.report.violation("etcd", "a lease did not end within %v", faultPatience)
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return err == nil && len(answer.Kvs) == 0
+	})
+	w.report.check(hasEnded, "etcd", "a lease did not end within %v", faultPatience)
 }
 
 // raiseAlarm raises the alarm that a full member raises.

@@ -357,13 +357,10 @@ func (s *serveFaults) settle(after string) {
 			var revision int64
 			var state map[string]string
 			var err error
-			for {
+			pollUntil(time.Until(deadline), func() bool {
 				status, revision, state, err = s.list(server, query)
-				if err == nil || time.Now().After(deadline) {
-					break
-				}
-				time.Sleep(20 * time.Millisecond)
-			}
+				return err == nil
+			})
 			if !s.report.check(err == nil, "R-440", "after %s: server %d does not answer %s: %d %v", after, i, query, status, err) {
 				s.dump(server)
 				return
@@ -431,7 +428,7 @@ func (r *serveWatcher) run(ctx context.Context) {
 		}
 		r.mu.Unlock()
 		r.faults.world.say("  %s: %v", r.name, err)
-		time.Sleep(20 * time.Millisecond)
+		pause(20 * time.Millisecond) // a client backs off before it watches again
 	}
 }
 
@@ -446,7 +443,7 @@ func (r *serveWatcher) list(ctx context.Context) bool {
 	status, revision, state, err := r.faults.list(r.server, "?resourceVersion=0")
 	if err != nil {
 		r.faults.world.say("  %s: list: %d %v", r.name, status, err)
-		time.Sleep(100 * time.Millisecond)
+		pause(100 * time.Millisecond) // a client backs off before it lists again
 		return false
 	}
 	if err := r.faults.world.history.await(revision, faultPatience); err != nil {

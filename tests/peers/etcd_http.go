@@ -351,11 +351,10 @@ func runEtcdHTTP(args []string) int {
 	real = strings.TrimPrefix(strings.TrimPrefix(strings.Split(real, ",")[0], "http://"), "https://")
 	d := &httpDiff{report: r, sides: [2]*httpSide{{"etcd", real, config}, {"vedette", server.url, config}}}
 	// etcd knows its cluster's version and its storage's only some seconds after its start.
-	for until := time.Now().Add(ownPatience); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-		if said := d.sides[0].ask("GET /version HTTP/1.1\r\nHost: x\r\n\r\n", "GET"); !strings.Contains(said, "not_decided") && strings.Contains(said, `storage\":\"3.7`) {
-			break
-		}
-	}
+	pollUntil(ownPatience, func() bool {
+		said := d.sides[0].ask("GET /version HTTP/1.1\r\nHost: x\r\n\r\n", "GET")
+		return !strings.Contains(said, "not_decided") && strings.Contains(said, `storage\":\"3.7`)
+	})
 	d.paths("E-153")
 	d.methods()
 	d.metrics()

@@ -177,7 +177,7 @@ func (l *etcdLoad) calls(kind string, count int) (map[string]any, error) {
 			}
 		}(i)
 	}
-	time.Sleep(l.length)
+	pause(l.length)
 	stop.Store(true)
 	group.Wait()
 	elapsed := time.Since(began)
@@ -212,7 +212,7 @@ func (l *etcdLoad) steady(count int) (map[string]any, error) {
 			defer group.Done()
 			turn := began.Add(time.Duration(i) * interval / time.Duration(count))
 			for n := 0; turn.Sub(began) < l.length; n++ {
-				time.Sleep(time.Until(turn))
+				pause(time.Until(turn))
 				if _, err := clients[i%len(clients)].Put(context.Background(), fmt.Sprintf("load/%d", (i*7919+n)%10000), value); err != nil {
 					failed.Add(1)
 				}
@@ -397,13 +397,12 @@ func (l *etcdLoad) watch(count int, options []clientv3.OpOption, put func(ctx co
 			}
 		}()
 	}
-	time.Sleep(500 * time.Millisecond)
+	pause(500 * time.Millisecond)
 	cpu, _ := l.usage()
 	began := time.Now()
 	puts := put(ctx, clients)
 	wanted := puts * int64(count)
-	for deadline := time.Now().Add(5 * time.Minute); delivered.Load() < wanted && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-	}
+	pollUntil(5*time.Minute, func() bool { return delivered.Load() >= wanted })
 	elapsed := time.Since(began)
 	after, rss := l.usage()
 	if delivered.Load() < wanted {

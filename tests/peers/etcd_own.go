@@ -150,7 +150,8 @@ func (o *etcdOwn) defragment() {
 		case err := <-done:
 			o.report.check(err == nil, "E-163", "puts beside defragment: %v", err)
 			running = false
-		case <-time.After(5 * time.Millisecond):
+		default:
+			pause(pollInterval) // so that puts succeed between two of them
 		}
 	}
 	hash, err := s.client.HashKV(s.ctx, s.url, 0)
@@ -184,7 +185,7 @@ func (o *etcdOwn) leases() {
 	}
 	const kills = 3
 	for i := 0; i < kills; i++ {
-		time.Sleep(2 * time.Second) // the only way time passes for another process
+		pause(2 * time.Second) // the only way time passes for another process
 		if err := s.restart(); err != nil {
 			o.report.violation("E-508", "%v", err)
 			return
@@ -315,12 +316,15 @@ func (o *etcdOwn) end() {
 		return
 	}
 	// Puts go on until one fails: each is answered, and none hangs.
-	ended := make(chan error, 1)
+	ended, busy := make(chan error, 1), make(chan struct{})
 	go func() {
-		for {
+		for n := 0; ; n++ {
 			if _, err := s.side.kv.Put(s.ctx, &pb.PutRequest{Key: []byte("k"), Value: []byte("v")}); err != nil {
 				ended <- err
 				return
+			}
+			if n == 20 {
+				close(busy)
 			}
 		}
 	}()
@@ -337,7 +341,12 @@ func (o *etcdOwn) end() {
 		_, err := lease.Recv()
 		renewed <- err
 	}()
-	time.Sleep(50 * time.Millisecond)
+	select {
+	case <-busy:
+	case err = <-ended:
+		o.report.violation("E-130", "a put before the end: %v", err)
+		return
+	}
 	s.end()
 	err = <-received
 	o.report.check(status.Code(err) == codes.Unavailable && status.Convert(err).Message() == "etcdserver: server stopped", "E-130", "a watch stream at the end: %v", err)

@@ -53,19 +53,14 @@ func (o *etcdOwn) compactionByRevisions() {
 		}
 		last = answer.Header.Revision
 	}
-	for {
-		compacted, err := s.compacted()
-		if err != nil {
-			o.report.violation("E-463", "by revisions: %v", err)
-			return
-		}
-		if compacted == last-keep {
-			break
-		}
-		if !o.report.check(compacted < last-keep, "E-463", "%d is compacted, although the newest %d before %d are to stay", compacted, keep, last) {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
+	var compacted int64
+	var err error
+	pollUntil(ownPatience, func() bool {
+		compacted, err = s.compacted()
+		return err != nil || compacted >= last-keep
+	})
+	if !o.report.check(err == nil && compacted == last-keep, "E-463", "by revisions: %d is compacted, and the newest %d before %d are to stay: %v", compacted, keep, last, err) {
+		return
 	}
 	s.reads("by revisions", last-keep)
 	if err := s.restart(); err != nil {
@@ -100,7 +95,7 @@ func (o *etcdOwn) compactionByTime() {
 			return
 		}
 		if compacted == seen {
-			time.Sleep(5 * time.Millisecond)
+			pause(pollInterval) // between the puts, whose times are compared with those of compactions
 			continue
 		}
 		// Revisions below it cannot be read any more, the newest of them was replaced by it: that was a period ago.

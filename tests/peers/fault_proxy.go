@@ -219,7 +219,7 @@ func (c *faultConn) write(direction int, queue chan delayed) {
 	to := c.ends[1-direction]
 	for item := range queue {
 		if wait := time.Until(item.due); wait > 0 {
-			time.Sleep(wait)
+			pause(wait)
 		}
 		for rest := item.bytes; len(rest) > 0; {
 			write, over := c.mayWrite(direction)

@@ -307,21 +307,17 @@ func awaitEvents(cases []*informerCase, timeout time.Duration) {
 		c.mu.Unlock()
 		tapped := c.tapped
 		last, lastChange := -1, time.Now()
-		for {
-			count := c.handledCount()
-			if tapped && count >= len(c.recorder.expected(c.filter, from)) {
-				break
-			}
-			if count != last {
-				last, lastChange = count, time.Now()
-			}
-			if !tapped && last >= 0 && c.caughtUp() {
-				break
-			}
-			if time.Since(lastChange) > timeout {
-				break
-			}
-			time.Sleep(20 * time.Millisecond)
+		for isOver := false; !isOver; {
+			isOver = pollUntil(timeout, func() bool {
+				count := c.handledCount()
+				if tapped && count >= len(c.recorder.expected(c.filter, from)) {
+					return true
+				}
+				if count != last {
+					last, lastChange = count, time.Now()
+				}
+				return !tapped && last >= 0 && c.caughtUp() || time.Since(lastChange) > timeout
+			})
 		}
 	}
 }

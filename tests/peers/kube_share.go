@@ -161,25 +161,29 @@ func startKubeServer(program, etcd, dir string) (*kubeServer, error) {
 		close(s.exited)
 	}()
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	isReady, hasEnded := false, false
+	pollUntil(2*time.Minute, func() bool {
 		request, _ := http.NewRequest("GET", s.url+"/readyz", nil)
 		request.Header.Set("Authorization", "Bearer "+kubeToken)
 		if response, err := client.Do(request); err == nil {
 			response.Body.Close()
-			if response.StatusCode == 200 {
-				return s, nil
-			}
+			isReady = response.StatusCode == 200
 		}
 		select {
 		case <-s.exited:
-			return nil, fmt.Errorf("kube-apiserver ended: %v\n%s", s.command.ProcessState, s.logTail())
+			hasEnded = true
 		default:
 		}
-		if time.Now().After(deadline) {
-			s.kill()
-			return nil, fmt.Errorf("kube-apiserver is not ready\n%s", s.logTail())
-		}
+		return isReady || hasEnded
+	})
+	switch {
+	case hasEnded:
+		return nil, fmt.Errorf("kube-apiserver ended: %v\n%s", s.command.ProcessState, s.logTail())
+	case !isReady:
+		s.kill()
+		return nil, fmt.Errorf("kube-apiserver is not ready\n%s", s.logTail())
 	}
+	return s, nil
 }
 
 func (s *kubeServer) kill() {
@@ -320,19 +324,15 @@ func (k *kubeShare) all(only string) {
 func (k *kubeShare) create(text string) bool {
 	var out []byte
 	var err error
-	for deadline := time.Now().Add(kubePatience); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	isOver := func() bool {
 		command := exec.Command(k.kubectl, "--server", k.kubeURL, "--token", kubeToken, "--insecure-skip-tls-verify", "create", "-f", "-")
 		command.Env = append(os.Environ(), "HOME="+k.dir, "KUBECONFIG=/dev/null")
 		command.Stdin = strings.NewReader(text)
-		if out, err = command.CombinedOutput(); err == nil {
-			return true
-		}
-		if !bytes.Contains(out, []byte("no matches for kind")) && !bytes.Contains(out, []byte("could not find the requested resource")) {
-			break
-		}
+		out, err = command.CombinedOutput()
+		return err == nil || !bytes.Contains(out, []byte("no matches for kind")) && !bytes.Contains(out, []byte("could not find the requested resource"))
 	}
-	k.report.violation("kubectl", "create: %v: %s", err, bytes.TrimSpace(out))
-	return false
+	pollUntil(kubePatience, isOver)
+	return k.report.check(err == nil, "kubectl", "create: %v: %s", err, bytes.TrimSpace(out))
 }
 
 func (k *kubeShare) of(client dynamic.Interface, kind shared) dynamic.ResourceInterface {
@@ -398,13 +398,12 @@ func (k *kubeShare) kind(ctx context.Context, kind shared) {
 	// A kind that was only just defined is served a moment later.
 	var list *unstructured.UnstructuredList
 	var err error
-	for deadline := time.Now().Add(kubePatience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	pollUntil(kubePatience, func() bool {
 		if list, err = kube.List(ctx, metav1.ListOptions{}); err == nil {
-			if _, err = vedette.List(ctx, metav1.ListOptions{}); err == nil {
-				break
-			}
+			_, err = vedette.List(ctx, metav1.ListOptions{})
 		}
-	}
+		return err == nil
+	})
 	if !k.report.check(err == nil, "same objects", "%s: list: %v", name, err) {
 		return
 	}

@@ -207,7 +207,7 @@ func (c *proxiedConn) answers() {
 					p.mu.Lock()
 					p.stalls++
 					p.mu.Unlock()
-					time.Sleep(300 * time.Millisecond)
+					pause(300 * time.Millisecond)
 				}
 				if events >= limit && forwarded >= 2 {
 					c.cut(forward)

@@ -50,7 +50,7 @@ func startRecorderWith(ctx context.Context, report *report, name, server, target
 	response, err := client.Get(server + target)
 	for attempt := 0; err == nil && response.StatusCode == 429 && attempt < 30; attempt++ { // not ready yet
 		response.Body.Close()
-		time.Sleep(time.Second)
+		pause(time.Second)
 		response, err = client.Get(server + target)
 	}
 	if err != nil {

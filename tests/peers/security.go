@@ -371,9 +371,7 @@ func (t *securityTest) bulk() {
 			return
 		}
 	}
-	for len(informer.GetStore().List()) < count && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
-	}
+	pollUntil(securityPatience, func() bool { return len(informer.GetStore().List()) >= count || ctx.Err() != nil })
 	if t.report.check(cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) && len(informer.GetStore().List()) == count, "bulk", "the informer has %d of %d",
 		len(informer.GetStore().List()), count) {
 		for _, item := range informer.GetStore().List() {
@@ -503,12 +501,8 @@ func (t *securityTest) reload() {
 	hup := func(says string) {
 		before := strings.Count(t.server.stderr(), says)
 		_ = t.server.command.Process.Signal(syscall.SIGHUP)
-		for end := time.Now().Add(securityPatience); strings.Count(t.server.stderr(), says) == before; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.report.violation("reload", "never said %q: %s", says, t.server.stderr())
-				return
-			}
-		}
+		found := t.server.awaitStderr(securityPatience, func(text string) bool { return strings.Count(text, says) > before })
+		t.report.check(found, "reload", "never said %q: %s", says, t.server.stderr())
 	}
 	watching, err := t.client("token-ann", "").CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{})
 	if !t.report.check(err == nil, "reload", "%v", err) {
@@ -530,15 +524,12 @@ func (t *securityTest) reload() {
 	t.write("tokens", "token-root,root,1,system:masters\ntoken-new,ann,2,dev\n")
 	t.write("policy", `{"rules":[{"groups":["dev"],"verbs":["*"],"resources":["secrets"]}]}`)
 	hup("were read again")
-	for end := time.Now().Add(securityPatience); serial() != 77 && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond) // each event loop takes the new files when it wakes
-	}
+	pollUntil(securityPatience, func() bool { return serial() == 77 }) // each event loop takes the new files when it wakes
 	t.report.check(serial() == 77, "reload", "the certificate afterwards is %d", serial())
-	for end := time.Now().Add(securityPatience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if _, err = t.client("token-ann", "").CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{}); apierrors.IsUnauthorized(err) {
-			break
-		}
-	}
+	pollUntil(securityPatience, func() bool {
+		_, err = t.client("token-ann", "").CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
+		return apierrors.IsUnauthorized(err)
+	})
 	t.report.check(apierrors.IsUnauthorized(err), "reload", "a token that is gone: %v", err)
 	_, err = t.client("token-new", "").CoreV1().Secrets("default").List(ctx, metav1.ListOptions{})
 	t.report.check(err == nil, "reload", "the new policy: %v", err)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 )
 
 // matrixRule is a rule of the policy as this file reads it, not as the server does.
@@ -46,11 +45,10 @@ func (t *securityTest) everyEndpoint() {
 		`,"subresources":{"status":{},"scale":{"specReplicasPath":".spec.replicas","statusReplicasPath":".status.replicas"}}`), "")
 	code, body := call("token-root", "POST", definitionsPath, definition, "application/json", nil)
 	t.report.check(code == 201, "setup", "%d %s", code, body)
-	for end := time.Now().Add(securityPatience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if code, _ = call("token-root", "GET", "/apis/matrix.example.com/v1/things", "", "", nil); code == 200 {
-			break
-		}
-	}
+	pollUntil(securityPatience, func() bool {
+		code, _ = call("token-root", "GET", "/apis/matrix.example.com/v1/things", "", "", nil)
+		return code == 200
+	})
 	t.report.check(code == 200, "setup", "the new kind: %d", code)
 	resources := []struct {
 		path, group, plural string

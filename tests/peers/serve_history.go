@@ -301,14 +301,8 @@ func (s *serveHistory) floor() int64 {
 
 // recorded waits until the local history has a revision.
 func (s *serveHistory) recorded(revision int64) bool {
-	deadline := time.Now().Add(historyPatience)
-	for s.metric("vedette_local_history_newest_revision", "") < revision {
-		if !s.report.check(time.Now().Before(deadline), "history", "revision %d is not recorded", revision) {
-			return false
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return true
+	isRecorded := pollUntil(historyPatience, func() bool { return s.metric("vedette_local_history_newest_revision", "") >= revision })
+	return s.report.check(isRecorded, "history", "revision %d is not recorded", revision)
 }
 
 // countingTransport counts what client-go asks for.
@@ -392,10 +386,7 @@ func (s *serveHistory) acrossRestarts() {
 	}
 	// The informer goes on by itself, and has everything in the end.
 	final := s.post()
-	deadline := time.Now().Add(historyPatience)
-	for informer.LastSyncResourceVersion() != fmt.Sprint(final) && time.Now().Before(deadline) {
-		time.Sleep(20 * time.Millisecond)
-	}
+	pollUntil(historyPatience, func() bool { return informer.LastSyncResourceVersion() == fmt.Sprint(final) })
 	s.report.check(informer.LastSyncResourceVersion() == fmt.Sprint(final), "resumable", "the informer stands at %s and not at %d", informer.LastSyncResourceVersion(), final)
 	s.report.check(transport.lists.Load() == lists && transport.starts.Load() == starts, "resumable",
 		"the informer listed again: %d lists and %d WatchLists after the first", transport.lists.Load()-lists, transport.starts.Load()-starts)

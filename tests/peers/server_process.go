@@ -22,13 +22,14 @@ type serverProcess struct {
 	exited  chan struct{} // closed after the process ended; then exit is set
 	exit    error
 
-	mu    sync.Mutex
-	lines []string
+	mu      sync.Mutex
+	lines   []string
+	changed chan struct{} // closed and replaced at each line
 }
 
 // startServer runs the program; it is ready when ready is closed.
 func startServer(program string, args ...string) (*serverProcess, error) {
-	s := &serverProcess{command: exec.Command(program, args...), started: time.Now(), ready: make(chan struct{}), exited: make(chan struct{})}
+	s := &serverProcess{command: exec.Command(program, args...), started: time.Now(), ready: make(chan struct{}), exited: make(chan struct{}), changed: make(chan struct{})}
 	s.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr, err := s.command.StderrPipe()
 	if err != nil {
@@ -48,6 +49,8 @@ func startServer(program string, args ...string) (*serverProcess, error) {
 			if len(s.lines) > stderrLinesKept {
 				s.lines = s.lines[1:]
 			}
+			close(s.changed)
+			s.changed = make(chan struct{})
 			s.mu.Unlock()
 			if rest, found := strings.CutPrefix(line, "vedette: ready "); found && !isReady {
 				isReady = true
@@ -72,6 +75,26 @@ func (s *serverProcess) stderr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.lines, "\n")
+}
+
+// awaitStderr waits until the last lines of stderr fulfil a condition; false: patience is over, or the server has ended.
+func (s *serverProcess) awaitStderr(patience time.Duration, isFulfilled func(string) bool) bool {
+	end := time.After(patience)
+	for {
+		s.mu.Lock()
+		text, changed := strings.Join(s.lines, "\n"), s.changed
+		s.mu.Unlock()
+		if isFulfilled(text) {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-s.exited:
+			return isFulfilled(s.stderr())
+		case <-end:
+			return false
+		}
+	}
 }
 
 func (s *serverProcess) awaitReady(timeout time.Duration) (time.Duration, error) {

@@ -1,7 +1,14 @@
-"""Waiting for conditions without polling: until() checks when an event may have made the condition true."""
+"""Waiting for conditions without polling: until() checks when an event may have made the condition true.
+
+As a program, for shell scripts (waiting.sh): waiting.py FILE REGEX [PID [COUNT]] waits until COUNT lines of FILE
+match. Exits with 1 and the end of FILE if process PID ends before that, or after ten minutes.
+"""
+import asyncio
 import ctypes
 import os
+import re
 import select
+import sys
 import time
 
 GUARD = 600  # seconds; ends a hanging test, measures nothing
@@ -65,3 +72,49 @@ def until(check, process=None, file=None, guard=GUARD, again=None):
         for fd in (folder, end):
             if fd is not None:
                 os.close(fd)
+
+
+async def pause(seconds):
+    """Lets time pass as part of what a test does: a fault's delay. Not for waiting."""
+    await asyncio.sleep(seconds)
+
+
+class Process:
+    """A process that is not a child, for until()."""
+
+    def __init__(self, pid):
+        self.pid, self.returncode = pid, None
+        try:
+            os.close(os.pidfd_open(pid))
+        except ProcessLookupError:
+            self.returncode = 0
+
+    def poll(self):
+        """Returns None while the process runs."""
+        if self.returncode is None:
+            fd = os.pidfd_open(self.pid)
+            if select.select([fd], [], [], 0)[0]:
+                self.returncode = 0
+            os.close(fd)
+        return self.returncode
+
+
+def main():
+    path, pattern, *rest = sys.argv[1:]
+    expression = re.compile(pattern)
+    count = int(rest[1]) if len(rest) > 1 else 1
+
+    def text():
+        if not os.path.exists(path):
+            return ""
+        with open(path, errors="replace") as file:
+            return file.read()
+
+    if until(lambda: sum(1 for line in text().splitlines() if expression.search(line)) >= count, Process(int(rest[0])) if rest and rest[0] else None, path):
+        return 0
+    print("%s has not %d lines with %s; its end:\n%s" % (path, count, pattern, text()[-3000:]), file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -22,7 +22,7 @@ static void run_arrive(struct vdi_grpc_tag *tag, bool success);
 static void offer(struct vdi_grpc_server_call *call)
 {
 	struct vdi_grpc_server *server = call->server;
-	grpc_completion_queue  *notification = vdi_grpc_queue_core(call->accept_accept_queue->queue);
+	grpc_completion_queue  *notification = vdi_grpc_queue_core(call->notification_queue->queue);
 	grpc_completion_queue  *bound = vdi_grpc_queue_core(call->accept_queue->queue);
 	grpc_call_error		error;
 
@@ -45,14 +45,14 @@ static void offer(struct vdi_grpc_server_call *call)
 	VDI_CHECK(error == GRPC_CALL_OK);
 }
 
-static void place(struct vdi_grpc_server_call *call, struct vdi_grpc_accept_queue *accept_accept_queue,
+static void place(struct vdi_grpc_server_call *call, struct vdi_grpc_accept_queue *notification_queue,
 		  size_t method_index, size_t unary_index)
 {
-	call->accept_accept_queue = accept_accept_queue;
+	call->notification_queue = notification_queue;
 	call->method_index = method_index;
 	call->unary_index = unary_index;
-	call->accept_queue = method_index != SIZE_MAX ? vdi_grpc_server_stream_accept_queue(call->server) :
-							accept_accept_queue;
+	call->accept_queue = method_index != SIZE_MAX ? vdi_grpc_server_queue_for_stream(call->server) :
+							notification_queue;
 	offer(call);
 }
 
@@ -131,13 +131,13 @@ static void run_arrive(struct vdi_grpc_tag *tag, bool success)
 		return;
 	}
 	if (vdi_grpc_server_call_new(server, &next) == VD_OK)
-		place(next, call->accept_accept_queue, call->method_index, call->unary_index);
+		place(next, call->notification_queue, call->method_index, call->unary_index);
 	else
 		call->offers_again = true;
 	vdi_lock_acquire(&server->lock);
 	server->offers--;
-	call->is_refused = !name_method(call) || call->offers_again || server->is_told;
-	call->code = server->is_told ? VDI_RPC_UNAVAILABLE : VDI_RPC_RESOURCE_EXHAUSTED;
+	call->is_refused = !name_method(call) || call->offers_again || server->is_notified;
+	call->code = server->is_notified ? VDI_RPC_UNAVAILABLE : VDI_RPC_RESOURCE_EXHAUSTED;
 	call->next = server->calls;
 	if (call->next)
 		call->next->previous = call;
@@ -148,5 +148,5 @@ static void run_arrive(struct vdi_grpc_tag *tag, bool success)
 
 void vdi_grpc_accept_again(struct vdi_grpc_server_call *call)
 {
-	place(call, call->accept_accept_queue, call->method_index, call->unary_index);
+	place(call, call->notification_queue, call->method_index, call->unary_index);
 }

@@ -263,7 +263,7 @@ static vd_mono run_round(void *arg)
 	tend_channels(client);
 	vdi_grpc_rpc_expire(client, now);
 	vdi_grpc_rpc_start_waiting(client);
-	vdi_grpc_rpc_tell_refused(client);
+	vdi_grpc_rpc_notify_refused(client);
 	due = probe_channels(client, now);
 	vdi_lock_acquire(&client->lock);
 	due.ns = VDI_MIN(due.ns, vdi_timer_heap_next_due(&client->timers).ns);

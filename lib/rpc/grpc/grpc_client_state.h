@@ -161,7 +161,7 @@ VDI_MUST_USE bool vdi_grpc_rpc_ended(struct vdi_grpc_rpc *rpc, struct vdi_grpc_s
 void vdi_grpc_rpc_leave(struct vdi_grpc_rpc *rpc);
 /* Starts the waiting rpcs that have a ready channel; reports the refused ones. Queue's thread. */
 void vdi_grpc_rpc_start_waiting(struct vdi_grpc_client *client);
-void vdi_grpc_rpc_tell_refused(struct vdi_grpc_client *client);
+void vdi_grpc_rpc_notify_refused(struct vdi_grpc_client *client);
 void vdi_grpc_rpc_expire(struct vdi_grpc_client *client, vd_mono now);
 
 static inline struct vdi_grpc_rpc *vdi_grpc_rpc_of_live(struct vdi_grpc_link *link)

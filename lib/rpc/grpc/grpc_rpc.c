@@ -319,7 +319,7 @@ static void judge(const struct vdi_grpc_rpc *rpc, enum vdi_grpc_decision decisio
 	}
 }
 
-void vdi_grpc_rpc_tell_refused(struct vdi_grpc_client *client)
+void vdi_grpc_rpc_notify_refused(struct vdi_grpc_client *client)
 {
 	for (;;) {
 		struct vdi_grpc_rpc *rpc = NULL;

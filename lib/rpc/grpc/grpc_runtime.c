@@ -12,7 +12,7 @@
 
 static pthread_mutex_t	     users_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vdi_grpc_user *users;
-static struct vdi_log_limit  said = { .interval = { INT64_C(10000000000) } };
+static struct vdi_log_limit  log_limit = { .interval = { INT64_C(10000000000) } };
 
 static void write_log(gpr_log_func_args *args)
 {
@@ -22,7 +22,7 @@ static void write_log(gpr_log_func_args *args)
 
 	pthread_mutex_lock(&users_lock);
 	if (users)
-		vdi_log_limited(users->env, &said, level, "grpc", "%s", args->message);
+		vdi_log_limited(users->env, &log_limit, level, "grpc", "%s", args->message);
 	pthread_mutex_unlock(&users_lock);
 }
 

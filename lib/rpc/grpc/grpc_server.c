@@ -83,7 +83,7 @@ static struct vdi_grpc_accept_queue *least_busy_locked(const struct vdi_grpc_ser
 
 /* The first streams stay on the unary accept queues: each further idle thread in core's shared set of
  * descriptors takes turns polling it, and passes events to other threads (18 % of the CPU of a put). */
-struct vdi_grpc_accept_queue *vdi_grpc_server_stream_accept_queue(struct vdi_grpc_server *server)
+struct vdi_grpc_accept_queue *vdi_grpc_server_queue_for_stream(struct vdi_grpc_server *server)
 {
 	struct vdi_grpc_accept_queue *added;
 	struct vdi_grpc_accept_queue *best;
@@ -163,9 +163,9 @@ static void run_shutdown(struct vdi_grpc_tag *tag, bool success)
 	vdi_lock_release(&server->lock);
 }
 
-static void tell_calls_locked(struct vdi_grpc_server *server)
+static void notify_calls_locked(struct vdi_grpc_server *server)
 {
-	server->is_told = true;
+	server->is_notified = true;
 	server->cut_at = vd_mono_add(vd_env_now(server->env), CUT_AFTER);
 	for (struct vdi_grpc_server_call *call = server->calls; call; call = call->next)
 		vdi_grpc_server_call_shut_down(call);
@@ -179,8 +179,8 @@ static vd_mono close_round(struct vdi_grpc_server *server)
 	bool	stops;
 
 	vdi_lock_acquire(&server->lock);
-	if (!server->is_told)
-		tell_calls_locked(server);
+	if (!server->is_notified)
+		notify_calls_locked(server);
 	cuts = !server->is_cut && server->is_shut && vd_env_now(server->env).ns >= server->cut_at.ns;
 	stops = server->is_drained && server->offers == 0 && server->calls == NULL;
 	if (!server->is_cut && !cuts)

@@ -251,7 +251,7 @@ static void finish_locked(struct vdi_grpc_server_call *call, int code, const cha
 	kick_locked(call);
 }
 
-static void tell_payload(struct vdi_grpc_server_call *call);
+static void notify_payload(struct vdi_grpc_server_call *call);
 static void give_back(struct vdi_grpc_server_call *call);
 static void call_free(struct vdi_rpc_server_call *base);
 
@@ -272,7 +272,7 @@ void vdi_grpc_server_calls_run(struct vdi_grpc_accept_queue *accept_queue)
 		receive_next_locked(call);
 		send_next_locked(call);
 		vdi_lock_release(&call->lock);
-		tell_payload(call);
+		notify_payload(call);
 		give_back(call);
 	}
 }
@@ -299,13 +299,13 @@ static void begin(struct vdi_grpc_server_call *call)
 	if (!call->is_refused)
 		server->handlers->accepted(server->arg, &call->base, call->method);
 	call->is_beginning = false;
-	tell_payload(call);
+	notify_payload(call);
 	give_back(call);
 }
 
 void vdi_grpc_server_call_arrive(struct vdi_grpc_server_call *call)
 {
-	if (call->accept_queue == call->accept_accept_queue) {
+	if (call->accept_queue == call->notification_queue) {
 		begin(call);
 		return;
 	}
@@ -338,7 +338,7 @@ static void remove_call(struct vdi_grpc_server_call *call)
 static void end_refused(struct vdi_grpc_server_call *call)
 {
 	struct vdi_grpc_server	     *server = call->server;
-	struct vdi_grpc_accept_queue *accept_accept_queue = call->accept_accept_queue;
+	struct vdi_grpc_accept_queue *notification_queue = call->notification_queue;
 	size_t			      method_index = call->method_index;
 	size_t			      unary_index = call->unary_index;
 
@@ -352,7 +352,7 @@ static void end_refused(struct vdi_grpc_server_call *call)
 	remove_call(call);
 	fini_call(call);
 	init_call(call, server);
-	call->accept_accept_queue = accept_accept_queue;
+	call->notification_queue = notification_queue;
 	call->method_index = method_index;
 	call->unary_index = unary_index;
 	vdi_grpc_accept_again(call);
@@ -392,15 +392,15 @@ static void run_accept(struct vdi_grpc_tag *tag, bool success)
 }
 
 /* Notifies the service. received NULL: half-closed, or ended. */
-static void tell_message(struct vdi_grpc_server_call *call, grpc_byte_buffer *received)
+static void notify_message(struct vdi_grpc_server_call *call, grpc_byte_buffer *received)
 {
 	struct vdi_grpc_server *server = call->server;
 	struct vdi_rpc_message	message = { 0 };
-	bool			is_told;
+	bool			is_notified;
 
 	vdi_lock_acquire(&call->lock);
 	call->is_receiving = false;
-	is_told = !call->is_closed;
+	is_notified = !call->is_closed;
 	if (received && grpc_byte_buffer_length(received) > server->receive_size_max) {
 		char text[96];
 
@@ -408,13 +408,13 @@ static void tell_message(struct vdi_grpc_server_call *call, grpc_byte_buffer *re
 			 grpc_byte_buffer_length(received), server->receive_size_max);
 		grpc_byte_buffer_destroy(received);
 		finish_locked(call, VDI_RPC_RESOURCE_EXHAUSTED, text);
-		is_told = false;
+		is_notified = false;
 	} else if (received && vdi_grpc_message_unpack(received, &message) != VD_OK) {
 		finish_locked(call, VDI_RPC_RESOURCE_EXHAUSTED, "out of memory");
-		is_told = false;
+		is_notified = false;
 	}
 	vdi_lock_release(&call->lock);
-	if (is_told)
+	if (is_notified)
 		server->handlers->message(call->arg, &call->base, &message);
 	else
 		vdi_rpc_message_release(&message);
@@ -422,7 +422,7 @@ static void tell_message(struct vdi_grpc_server_call *call, grpc_byte_buffer *re
 
 /* Passes on the request that arrived with the call, if the service has asked for it. On the accept queue's
  * thread. */
-static void tell_payload(struct vdi_grpc_server_call *call)
+static void notify_payload(struct vdi_grpc_server_call *call)
 {
 	grpc_byte_buffer *payload = NULL;
 
@@ -435,7 +435,7 @@ static void tell_payload(struct vdi_grpc_server_call *call)
 	}
 	vdi_lock_release(&call->lock);
 	if (payload)
-		tell_message(call, payload);
+		notify_message(call, payload);
 }
 
 static void run_receive(struct vdi_grpc_tag *tag, bool success)
@@ -443,7 +443,7 @@ static void run_receive(struct vdi_grpc_tag *tag, bool success)
 	struct vdi_grpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_grpc_server_call, receive_tag);
 
 	(void) success;
-	tell_message(call, call->received);
+	notify_message(call, call->received);
 	give_back(call);
 }
 

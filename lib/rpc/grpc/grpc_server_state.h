@@ -45,7 +45,7 @@ struct vdi_grpc_server_call {
 	struct vdi_rpc_server_call    base;
 	struct vdi_grpc_server	     *server;
 	struct vdi_grpc_accept_queue *accept_queue; /* delivers its events */
-	struct vdi_grpc_accept_queue *accept_accept_queue;
+	struct vdi_grpc_accept_queue *notification_queue;
 	/* index into the server's stream methods; SIZE_MAX: other method */
 	size_t method_index;
 	size_t unary_index; /* index into its unary methods; SIZE_MAX: other method */
@@ -155,7 +155,7 @@ struct vdi_grpc_server {
 	void (*done)(void *arg);
 	void *done_arg;
 
-	bool is_told; /* closing has ended all calls; new ones are refused */
+	bool is_notified; /* closing has ended all calls; new ones are refused */
 
 	/* First accept queue's thread only. */
 	bool is_cut;
@@ -186,7 +186,7 @@ void vdi_grpc_server_call_shut_down(struct vdi_grpc_server_call *call);
 /* ---- grpc_server.c ---- */
 
 /* Returns the accept queue for the next stream, a new one if all are full, and counts the call there. */
-struct vdi_grpc_accept_queue *vdi_grpc_server_stream_accept_queue(struct vdi_grpc_server *server);
+struct vdi_grpc_accept_queue *vdi_grpc_server_queue_for_stream(struct vdi_grpc_server *server);
 /* Called after any change that closing may wait for. Under the server's lock. */
 void vdi_grpc_server_wake_locked(struct vdi_grpc_server *server);
 

@@ -156,7 +156,7 @@ static void start(struct vdi_grpc_rpc *rpc)
 
 /* ---- End ---- */
 
-static void tell_end(struct stream *stream, const struct vdi_rpc_end *end)
+static void notify_end(struct stream *stream, const struct vdi_rpc_end *end)
 {
 	bool is_freed;
 
@@ -177,7 +177,7 @@ static void tell_end(struct stream *stream, const struct vdi_rpc_end *end)
 
 static void refused(struct vdi_grpc_rpc *rpc, const struct vdi_rpc_end *end)
 {
-	tell_end(VDI_CONTAINER_OF(rpc, struct stream, rpc), end);
+	notify_end(VDI_CONTAINER_OF(rpc, struct stream, rpc), end);
 }
 
 /* Called by each tag when it has completed. After the last one the stream is not accessed any more. */
@@ -202,13 +202,13 @@ static void give_back(struct stream *stream)
 		vdi_lock_release(&stream->lock);
 		return;
 	}
-	tell_end(stream, &ending.end);
+	notify_end(stream, &ending.end);
 	vdi_grpc_text_fini(&ending.text);
 }
 
 /* ---- Tags ---- */
 
-static void tell_opened(struct stream *stream)
+static void notify_opened(struct stream *stream)
 {
 	if (stream->rpc.was_opened)
 		return;
@@ -222,7 +222,7 @@ static void run_open(struct vdi_grpc_tag *tag, bool success)
 	struct stream *stream = VDI_CONTAINER_OF(tag, struct stream, open_tag);
 
 	if (success) {
-		tell_opened(stream);
+		notify_opened(stream);
 		vdi_lock_acquire(&stream->lock);
 		stream->is_opened = true;
 		send_next_locked(stream);
@@ -261,7 +261,7 @@ static void run_receive(struct vdi_grpc_tag *tag, bool success)
 	vdi_lock_release(&stream->lock);
 	if (received) {
 		if (vdi_grpc_message_unpack(received, &message) == VD_OK) {
-			tell_opened(stream);
+			notify_opened(stream);
 			stream->handlers->message(stream->arg, &message);
 		} else {
 			vdi_lock_acquire(&stream->lock);

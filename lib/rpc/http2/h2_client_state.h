@@ -185,8 +185,8 @@ struct vdi_h2_rpc {
 	struct vdi_h2_answer   answer;
 	struct vdi_rpc_message message; /* of a call: received before the status */
 	bool		       has_message;
-	bool		       was_opened; /* the headers were sent */
-	bool		       was_told;   /* `opened` was called */
+	bool		       was_opened;   /* the headers were sent */
+	bool		       was_notified; /* `opened` was called */
 	bool		       is_delivering;
 	unsigned	       attempts;
 };

@@ -125,7 +125,7 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 /* ---- Creation and end ---- */
 
 vd_status vdi_h2_detection_new(struct vdi_h2_hub *hub, const struct vdi_h2_detection_options *options,
-			       struct vdi_h2_detection **ret_opening)
+			       struct vdi_h2_detection **ret_detection)
 {
 	struct vdi_h2_detection *detection = VDI_NEW(struct vdi_h2_detection);
 	struct event_base	*base = vdi_loop_base(vdi_h2_hub_loop(hub));
@@ -150,7 +150,7 @@ vd_status vdi_h2_detection_new(struct vdi_h2_hub *hub, const struct vdi_h2_detec
 	}
 	vdi_h2_timer_set(hub, &detection->timer,
 			 vd_mono_add(vd_env_now(vdi_h2_hub_env(hub)), options->timeout));
-	*ret_opening = detection;
+	*ret_detection = detection;
 	return VD_OK;
 }
 

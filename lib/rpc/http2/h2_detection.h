@@ -35,8 +35,8 @@ struct vdi_h2_detection_options {
 	int		   fd;	/* non-blocking; taken over with VD_OK */
 	struct vdi_h2_tls *tls; /* NULL: plain text; borrowed for the call */
 	vd_dur		   timeout;
-	/* Exactly once, unless the opening is freed before; not inside another callback of the loop's owner.
-	 * May free the opening. */
+	/* Exactly once, unless the detection is freed before; not inside another callback of the loop's
+	 * owner. May free the detection. */
 	void (*opened)(void *arg, const struct vdi_h2_opened *opened);
 	void *arg;
 };
@@ -44,7 +44,7 @@ struct vdi_h2_detection_options {
 /* No callback before the loop continues. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_h2_detection_new(struct vdi_h2_hub			  *hub,
 					    const struct vdi_h2_detection_options *options,
-					    struct vdi_h2_detection		 **ret_opening);
+					    struct vdi_h2_detection		 **ret_detection);
 /* Closes the socket if `opened` was not called. NULL is allowed; returns NULL. */
 struct vdi_h2_detection *vdi_h2_detection_free(struct vdi_h2_detection *detection);
 

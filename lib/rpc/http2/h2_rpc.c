@@ -155,7 +155,7 @@ static void end_with(struct vdi_h2_rpc *rpc, int code, const char *words, bool i
 				   .message = words,
 				   .unsent = is_unsent,
 				   .local = is_local,
-				   .endpoint = rpc->channel && (!is_unsent || rpc->was_told) ?
+				   .endpoint = rpc->channel && (!is_unsent || rpc->was_notified) ?
 						       rpc->channel->name :
 						       "" };
 
@@ -553,9 +553,9 @@ void vdi_h2_rpc_data(struct vdi_h2_rpc *rpc, struct vd_bytes bytes)
 
 static void tell_opened(struct vdi_h2_rpc *rpc)
 {
-	if (rpc->was_told || !rpc->is_stream)
+	if (rpc->was_notified || !rpc->is_stream)
 		return;
-	rpc->was_told = true;
+	rpc->was_notified = true;
 	if (rpc->handlers->opened)
 		rpc->handlers->opened(rpc->arg, rpc->channel->name);
 }
@@ -608,8 +608,8 @@ static void wait_again(struct vdi_h2_rpc *rpc, const char *words)
 	rpc->was_opened = false;
 	vdi_lock_acquire(&client->lock);
 	again = rpc->decision == VDI_H2_UNDECIDED && !client->is_closing &&
-		!(rpc->only && rpc->only->is_removed) && !rpc->was_told && ++rpc->attempts < ATTEMPTS_MAX &&
-		(rpc->outbox.retains || rpc->outbox.written == NULL);
+		!(rpc->only && rpc->only->is_removed) && !rpc->was_notified &&
+		++rpc->attempts < ATTEMPTS_MAX && (rpc->outbox.retains || rpc->outbox.written == NULL);
 	if (again) {
 		vdi_h2_channel_unref_locked(rpc->channel);
 		rpc->channel = NULL;

@@ -122,8 +122,8 @@ static void end_step(struct vdi_h2_server_loop *loop)
 	is_closing = server->is_closing;
 	is_over = server->is_over && server->has_stopped_listening;
 	vdi_lock_release(&server->lock);
-	if (is_closing && !loop->is_told) {
-		loop->is_told = true;
+	if (is_closing && !loop->is_notified) {
+		loop->is_notified = true;
 		for_each_connection(loop, vdi_h2_server_connection_close);
 		vdi_h2_server_drop_call(server);
 	} else if (is_over && loop->connections == NULL &&

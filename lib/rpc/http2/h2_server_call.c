@@ -78,7 +78,7 @@ static void drop_queue_locked(struct vdi_h2_server_call *call)
 static void destroy(struct vdi_h2_server_call *call)
 {
 	struct vdi_h2_server *server = call->server;
-	bool		      is_told = call->is_told;
+	bool		      is_notified = call->is_notified;
 
 	if (call->text != call->room)
 		vdi_free(call->text);
@@ -86,7 +86,7 @@ static void destroy(struct vdi_h2_server_call *call)
 	vdi_lock_fini(&call->lock);
 	vdi_free(call->message);
 	vdi_free(call);
-	if (is_told)
+	if (is_notified)
 		vdi_h2_server_drop_call(server);
 }
 
@@ -310,13 +310,13 @@ void vdi_h2_server_call_finish_locked(struct vdi_h2_server_call *call, int code,
 
 static void tell_message(struct vdi_h2_server_call *call, struct vdi_rpc_message *message)
 {
-	bool is_told;
+	bool is_notified;
 
 	vdi_lock_acquire(&call->lock);
-	is_told = !call->is_closed && !call->is_expired;
+	is_notified = !call->is_closed && !call->is_expired;
 	vdi_lock_release(&call->lock);
 	atomic_store_explicit(&call->wants_message, false, memory_order_release);
-	if (is_told)
+	if (is_notified)
 		call->server->handlers->message(call->arg, &call->base, message);
 	else
 		vdi_rpc_message_release(message);
@@ -350,7 +350,7 @@ static bool reads_on(struct vdi_h2_server_call *call)
 {
 	bool reads;
 
-	if (call->is_refused || !call->is_told)
+	if (call->is_refused || !call->is_notified)
 		return false;
 	vdi_lock_acquire(&call->lock);
 	reads = !call->is_finishing && !call->is_closed;
@@ -371,7 +371,7 @@ static void settle(struct vdi_h2_server_call *call)
 		vdi_h2_connection_abort(call->connection->connection, "out of memory");
 }
 
-static void tell_half_close(struct vdi_h2_server_call *call)
+static void deliver_half_close(struct vdi_h2_server_call *call)
 {
 	struct vdi_rpc_message none = { 0 };
 
@@ -379,7 +379,7 @@ static void tell_half_close(struct vdi_h2_server_call *call)
 		fail(call, VDI_RPC_INTERNAL, "unexpected EOF");
 		return;
 	}
-	call->is_half_close_told = true;
+	call->is_half_close_delivered = true;
 	tell_message(call, &none);
 }
 
@@ -398,8 +398,8 @@ static void deliver_kept(struct vdi_h2_server_call *call)
 			tell_message(call, &message);
 		else if (status != VD_AGAIN)
 			fail_inbox(call, status);
-		else if (call->is_half_closed && !call->is_half_close_told)
-			tell_half_close(call);
+		else if (call->is_half_closed && !call->is_half_close_delivered)
+			deliver_half_close(call);
 	}
 	call->is_delivering = false;
 	settle(call);
@@ -453,7 +453,7 @@ void vdi_h2_server_call_half_closed(struct vdi_h2_server_call *call)
  * calls over HTTP/2. */
 static bool is_plain_http(const struct vdi_h2_server_call *call)
 {
-	return call->may_be_http && !call->is_grpc && call->has_method && !call->loop->is_told;
+	return call->may_be_http && !call->is_grpc && call->has_method && !call->loop->is_notified;
 }
 
 /* The request's body is not read, and of the service's handlers only http is called. */
@@ -510,7 +510,7 @@ static void check_begin(struct vdi_h2_server_call *call)
 					  "invalid gRPC request content-type \"\"");
 	else if (!call->has_method)
 		vdi_h2_server_call_refuse(call, 400, VDI_RPC_INTERNAL, "malformed method name: \"\"");
-	else if (call->loop->is_told)
+	else if (call->loop->is_notified)
 		vdi_h2_server_call_refuse(call, 0, VDI_RPC_UNAVAILABLE, "the server is closing");
 	else if (!charge(call) || atomic_load_explicit(&call->server->memory_used, memory_order_relaxed) >
 					  call->server->memory_max)
@@ -531,7 +531,7 @@ void vdi_h2_server_call_begin(struct vdi_h2_server_call *call)
 		return;
 	}
 	call->method = call->text + call->method_at;
-	call->is_told = true;
+	call->is_notified = true;
 	call->pins++; /* for the service */
 	atomic_fetch_add_explicit(&server->calls, 1, memory_order_relaxed);
 	if (call->timeout.ns)
@@ -570,7 +570,7 @@ void vdi_h2_server_call_stream_closed(struct vdi_h2_server_call *call)
 	call->outbox_bytes = 0;
 	drop_queue_locked(call);
 	vdi_lock_release(&call->lock);
-	if (call->is_told)
+	if (call->is_notified)
 		call->server->handlers->ended(call->arg, &call->base, is_cancelled);
 	vdi_lock_acquire(&call->lock);
 	vdi_h2_server_call_unpin_locked(call);
@@ -643,7 +643,7 @@ static void fire_deadline(struct vdi_h2_timer *timer)
 /* Bytes that show progress of a client, however slow, over consecutive checks. */
 #define GETS_ON ((uint64_t) 64 << 10)
 
-bool vdi_h2_server_call_look(struct vdi_h2_server_call *call, bool has_room)
+bool vdi_h2_server_call_check_progress(struct vdi_h2_server_call *call, bool has_room)
 {
 	bool is_waiting;
 
@@ -678,6 +678,6 @@ void vdi_h2_server_call_cut(struct vdi_h2_server_call *call)
 
 void vdi_h2_server_call_shut_down(struct vdi_h2_server_call *call)
 {
-	if (call->is_told)
+	if (call->is_notified)
 		(void) cut_short(call, VDI_RPC_UNAVAILABLE, "the server is closing");
 }

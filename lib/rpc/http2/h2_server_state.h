@@ -62,8 +62,8 @@ struct vdi_h2_server_loop {
 	struct vdi_h2_server_connection *connections;
 	struct vdi_h2_timer		 look; /* h2_server_unsent.c */
 	bool				 is_looking;
-	bool				 is_drained; /* all connections have been notified */
-	bool				 is_told;    /* closing has ended all calls; new ones are refused */
+	bool				 is_drained;  /* all connections have been notified */
+	bool				 is_notified; /* closing has ended all calls; new ones are refused */
 };
 
 /* Has an opening first, then one of the others; after its end none. */
@@ -131,10 +131,10 @@ struct vdi_h2_server_call {
 	bool	 has_method;
 	bool	 has_content_type;
 	bool	 is_refused;	 /* not reported to the service */
-	bool	 is_told;	 /* reported to the service */
+	bool	 is_notified;	 /* reported to the service */
 	bool	 has_headers;	 /* nghttp2 has ours */
 	bool	 is_half_closed; /* by the client */
-	bool	 is_half_close_told;
+	bool	 is_half_close_delivered;
 	bool	 is_delivering;
 	bool	 is_expired;
 	bool	 has_status_left; /* nghttp2 has sent the last frame of the stream */
@@ -217,7 +217,7 @@ struct vdi_h2_server {
 	/* Collector only. */
 	struct vdi_metrics_collector collector;
 	bool			     has_collector; /* fixed at creation */
-	size_t			     unsent_told;
+	size_t			     unsent_reported;
 
 	struct vdi_lock lock;
 
@@ -275,7 +275,7 @@ void vdi_h2_server_call_stream_closed(struct vdi_h2_server_call *call);
 void vdi_h2_server_call_run(struct vdi_h2_server_call *call);
 /* Checks the progress of the client, and notifies a service that waits for room if has_room. Returns true if
  * the service waits for room. */
-bool vdi_h2_server_call_look(struct vdi_h2_server_call *call, bool has_room);
+bool vdi_h2_server_call_check_progress(struct vdi_h2_server_call *call, bool has_room);
 /* The client does not read: drops the call's messages and resets its stream. */
 void vdi_h2_server_call_cut(struct vdi_h2_server_call *call);
 /* Ends it because the server closes: messages that have not begun to be sent are dropped. */

@@ -70,7 +70,7 @@ static size_t unsent_of(const struct vdi_h2_server *server)
 }
 
 /* Returns true if a stream waits for room and there is none. */
-static bool look_at_all(struct vdi_h2_server_loop *loop)
+static bool check_all(struct vdi_h2_server_loop *loop)
 {
 	bool has_room = unsent_of(loop->server) < loop->server->unsent_max;
 	bool is_waiting = false;
@@ -78,7 +78,7 @@ static bool look_at_all(struct vdi_h2_server_loop *loop)
 	for (struct vdi_h2_server_connection *connection = loop->connections; connection;
 	     connection = connection->next)
 		for (struct vdi_h2_server_call *call = connection->calls; call; call = call->next)
-			is_waiting = vdi_h2_server_call_look(call, has_room) || is_waiting;
+			is_waiting = vdi_h2_server_call_check_progress(call, has_room) || is_waiting;
 	return is_waiting;
 }
 
@@ -105,7 +105,7 @@ static void look(struct vdi_h2_timer *timer)
 	loop->is_looking = false;
 	/* Cleared before the check, because a sender that finds no room from here on sets it again. */
 	(void) atomic_exchange_explicit(&loop->is_pressed, false, memory_order_acq_rel);
-	is_waiting = look_at_all(loop);
+	is_waiting = check_all(loop);
 	for (unsigned i = 0; i < CUTS_PER_LOOK && unsent_of(server) > pressed_from(server) &&
 			     (worst = find_worst(loop)) != NULL;
 	     i++) {
@@ -140,8 +140,8 @@ static void collect(void *arg)
 	struct vdi_h2_server *server = arg;
 	size_t		      bytes = unsent_of(server);
 
-	vdi_metric_add(server->unsent_bytes, (uint64_t) bytes - (uint64_t) server->unsent_told);
-	server->unsent_told = bytes;
+	vdi_metric_add(server->unsent_bytes, (uint64_t) bytes - (uint64_t) server->unsent_reported);
+	server->unsent_reported = bytes;
 }
 
 vd_status vdi_h2_unsent_init(struct vdi_h2_server *server)
@@ -163,7 +163,7 @@ void vdi_h2_unsent_fini(struct vdi_h2_server *server)
 	VDI_CHECK(unsent_of(server) == 0);
 	if (server->has_collector)
 		vdi_metrics_remove_collector(vdi_env_metrics(server->env), &server->collector);
-	vdi_metric_subtract(server->unsent_bytes, server->unsent_told);
+	vdi_metric_subtract(server->unsent_bytes, server->unsent_reported);
 	vdi_metric_release(server->unsent_bytes);
 	vdi_metric_release(server->unsent_refused);
 	vdi_metric_release(server->unsent_cut);

@@ -69,7 +69,7 @@ static void note_goaway(struct vdi_h2_connection *connection, const nghttp2_goaw
 }
 
 /* Like grpc-go's enforcement policy: each frame sent to the peer resets the count. */
-static void judge_ping(struct vdi_h2_connection *connection)
+static void check_ping(struct vdi_h2_connection *connection)
 {
 	static const char words[] = "too_many_pings";
 	vd_mono		  now = connection->received_at;
@@ -101,7 +101,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 		if (connection->side->ready && !connection->is_closing)
 			connection->side->ready(connection->arg);
 	} else if (frame->hd.type == NGHTTP2_PING && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0)
-		judge_ping(connection);
+		check_ping(connection);
 	else if (frame->hd.type == NGHTTP2_GOAWAY)
 		note_goaway(connection, &frame->goaway);
 	return connection->side->frame ? connection->side->frame(session, frame, user_data) : 0;

@@ -1,11 +1,11 @@
 /* Keep-alive of leases (etcd client/v3 lease.go).
  *
- * A client has one keeper with one stream for all leases; a lease may have several holders. A renewal is sent
- * at once and after each third of the lease's TTL; while it is unanswered it is sent again every 500 ms. The
- * stream requires a leader and is reopened 500 ms after any end. Where clientv3 drops a response if its
+ * A client has one renewer with one stream for all leases; a lease may have several holders. A renewal is
+ * sent at once and after each third of the lease's TTL; while it is unanswered it is sent again every 500 ms.
+ * The stream requires a leader and is reopened 500 ms after any end. Where clientv3 drops a response if its
  * reader is slow, this client has a callback; where it searches for late leases once per second, a timer.
  *
- * The keeper's actor calls a holder's callback without a lock, but marks the holder as busy, so that a stop
+ * The renewer's actor calls a holder's callback without a lock, but marks the holder as busy, so that a stop
  * from another thread can wait for the end of the callback. After a callback everything is looked up again,
  * because it may have stopped any holder.
  */
@@ -18,7 +18,7 @@
 #define SEND_INTERVAL VD_MS(500)
 #define REOPEN_WAIT VD_MS(500)
 
-struct keeper;
+struct renewer;
 
 struct kept_lease {
 	TAILQ_ENTRY(kept_lease) node;
@@ -32,21 +32,21 @@ struct kept_lease {
 
 struct vd_etcd_keep_alive {
 	/* Fixed at start. */
-	struct keeper	*keeper; /* one reference */
-	vd_etcd_lease_fn said;
+	struct renewer	*renewer; /* one reference */
+	vd_etcd_lease_fn on_renewal;
 	void		*arg;
 	bool		 require_leader;
 
-	/* Under the keeper's lock. */
+	/* Under the renewer's lock. */
 	struct kept_lease *lease; /* NULL: the lease has ended */
 	LIST_ENTRY(vd_etcd_keep_alive) node;
-	uint64_t  told_serial; /* last notification delivered */
-	bool	  is_being_told;
+	uint64_t  notified_serial; /* last notification delivered */
+	bool	  is_notifying;
 	bool	  is_stopped; /* stopped inside its own callback */
 	pthread_t teller;
 };
 
-struct keeper {
+struct renewer {
 	struct vdi_etcd_part part; /* first */
 
 	/* Fixed at creation. */
@@ -56,7 +56,7 @@ struct keeper {
 	vd_dur		     first_wait;
 
 	struct vdi_lock	     lock;
-	struct vdi_condition told;
+	struct vdi_condition notified;
 
 	/* Under lock. */
 	unsigned	references; /* the part's, and one per holder */
@@ -69,7 +69,7 @@ struct keeper {
 	bool			has_ended;
 	struct vdi_etcd_end	end;
 	bool			is_closing;
-	uint64_t		tell_serial;
+	uint64_t		notify_serial;
 	void (*closed)(void *arg);
 	void *closed_arg;
 
@@ -77,17 +77,17 @@ struct keeper {
 	vd_mono reopen_at;
 };
 
-static void unref_locked(struct keeper *keeper)
+static void unref_locked(struct renewer *renewer)
 {
-	bool is_last = --keeper->references == 0;
+	bool is_last = --renewer->references == 0;
 
-	vdi_lock_release(&keeper->lock);
+	vdi_lock_release(&renewer->lock);
 	if (!is_last)
 		return;
-	vdi_hash_fini(&keeper->by_id);
-	vdi_condition_fini(&keeper->told);
-	vdi_lock_fini(&keeper->lock);
-	vdi_free(keeper);
+	vdi_hash_fini(&renewer->by_id);
+	vdi_condition_fini(&renewer->notified);
+	vdi_lock_fini(&renewer->lock);
+	vdi_free(renewer);
 }
 
 /* ---- Leases ---- */
@@ -102,11 +102,11 @@ static bool is_id(const void *entry, const void *key)
 	return ((const struct kept_lease *) entry)->id == *(const int64_t *) key;
 }
 
-static void forget_lease_locked(struct keeper *keeper, struct kept_lease *lease)
+static void forget_lease_locked(struct renewer *renewer, struct kept_lease *lease)
 {
-	(void) vdi_hash_remove(&keeper->by_id, hash_of(lease->id), &lease->id);
-	TAILQ_REMOVE(&keeper->leases, lease, node);
-	vdi_timer_heap_remove(&keeper->timers, &lease->timer);
+	(void) vdi_hash_remove(&renewer->by_id, hash_of(lease->id), &lease->id);
+	TAILQ_REMOVE(&renewer->leases, lease, node);
+	vdi_timer_heap_remove(&renewer->timers, &lease->timer);
 	vdi_free(lease);
 }
 
@@ -120,15 +120,15 @@ static void detach_locked(struct vd_etcd_keep_alive *holder)
 	LIST_REMOVE(holder, node);
 	holder->lease = NULL;
 	if (LIST_EMPTY(&lease->holders))
-		forget_lease_locked(holder->keeper, lease);
+		forget_lease_locked(holder->renewer, lease);
 }
 
-static void set_timer_locked(struct keeper *keeper, struct kept_lease *lease)
+static void set_timer_locked(struct renewer *renewer, struct kept_lease *lease)
 {
 	vd_mono again = lease->sent_at.ns ? vd_mono_add(lease->sent_at, SEND_INTERVAL) : lease->next_at;
 	vd_mono next = again.ns > lease->next_at.ns ? again : lease->next_at;
 
-	vdi_timer_heap_set(&keeper->timers, &lease->timer,
+	vdi_timer_heap_set(&renewer->timers, &lease->timer,
 			   next.ns < lease->deadline.ns ? next : lease->deadline);
 }
 
@@ -143,60 +143,60 @@ struct news {
 
 static bool concerns(const struct vd_etcd_keep_alive *holder, const struct news *news, uint64_t serial)
 {
-	return holder->told_serial != serial && (holder->require_leader || !news->only_require_leader);
+	return holder->notified_serial != serial && (holder->require_leader || !news->only_require_leader);
 }
 
 /* Notifies one holder; releases the lock meanwhile. */
-static void tell_locked(struct keeper *keeper, struct vd_etcd_keep_alive *holder, const struct news *news,
-			uint64_t serial)
+static void notify_locked(struct renewer *renewer, struct vd_etcd_keep_alive *holder, const struct news *news,
+			  uint64_t serial)
 {
-	holder->told_serial = serial;
-	holder->is_being_told = true;
+	holder->notified_serial = serial;
+	holder->is_notifying = true;
 	holder->teller = pthread_self();
 	if (news->error)
 		detach_locked(holder);
-	vdi_lock_release(&keeper->lock);
-	holder->said(holder->arg, news->error, news->header, news->result);
-	vdi_lock_acquire(&keeper->lock);
-	holder->is_being_told = false;
+	vdi_lock_release(&renewer->lock);
+	holder->on_renewal(holder->arg, news->error, news->header, news->result);
+	vdi_lock_acquire(&renewer->lock);
+	holder->is_notifying = false;
 	if (holder->is_stopped) {
-		keeper->references--; /* cannot be the last: the part still has its reference */
+		renewer->references--; /* cannot be the last: the part still has its reference */
 		vdi_free(holder);
 	} else {
-		vdi_condition_broadcast(&keeper->told);
+		vdi_condition_broadcast(&renewer->notified);
 	}
 }
 
-static void tell_lease(struct keeper *keeper, int64_t id, const struct news *news)
+static void notify_lease(struct renewer *renewer, int64_t id, const struct news *news)
 {
 	uint64_t serial;
 
-	vdi_lock_acquire(&keeper->lock);
-	serial = ++keeper->tell_serial;
+	vdi_lock_acquire(&renewer->lock);
+	serial = ++renewer->notify_serial;
 	for (;;) {
-		struct kept_lease	  *lease = vdi_hash_get(&keeper->by_id, hash_of(id), &id);
+		struct kept_lease	  *lease = vdi_hash_get(&renewer->by_id, hash_of(id), &id);
 		struct vd_etcd_keep_alive *holder = lease ? LIST_FIRST(&lease->holders) : NULL;
 
 		while (holder && !concerns(holder, news, serial))
 			holder = LIST_NEXT(holder, node);
 		if (holder == NULL)
 			break;
-		tell_locked(keeper, holder, news, serial);
+		notify_locked(renewer, holder, news, serial);
 	}
-	vdi_lock_release(&keeper->lock);
+	vdi_lock_release(&renewer->lock);
 }
 
-static void tell_all(struct keeper *keeper, const struct news *news)
+static void notify_all(struct renewer *renewer, const struct news *news)
 {
 	struct kept_lease *lease;
 	uint64_t	   serial;
 
-	vdi_lock_acquire(&keeper->lock);
-	serial = ++keeper->tell_serial;
+	vdi_lock_acquire(&renewer->lock);
+	serial = ++renewer->notify_serial;
 	do {
 		struct vd_etcd_keep_alive *holder = NULL;
 
-		TAILQ_FOREACH(lease, &keeper->leases, node)
+		TAILQ_FOREACH(lease, &renewer->leases, node)
 		{
 			LIST_FOREACH(holder, &lease->holders, node)
 			if (concerns(holder, news, serial))
@@ -205,9 +205,9 @@ static void tell_all(struct keeper *keeper, const struct news *news)
 				break;
 		}
 		if (holder)
-			tell_locked(keeper, holder, news, serial);
+			notify_locked(renewer, holder, news, serial);
 	} while (lease);
-	vdi_lock_release(&keeper->lock);
+	vdi_lock_release(&renewer->lock);
 }
 
 static void set_known_error(struct vd_etcd_error *error, enum vd_etcd_code code)
@@ -219,29 +219,29 @@ static void set_known_error(struct vd_etcd_error *error, enum vd_etcd_code code)
 
 static void on_message(void *arg, struct vdi_rpc_message *message)
 {
-	struct keeper *keeper = arg;
+	struct renewer *renewer = arg;
 
-	vdi_lock_acquire(&keeper->lock);
-	keeper->message = *message;
-	keeper->has_message = true;
-	vd_actor_wake(keeper->actor);
-	vdi_lock_release(&keeper->lock);
+	vdi_lock_acquire(&renewer->lock);
+	renewer->message = *message;
+	renewer->has_message = true;
+	vd_actor_wake(renewer->actor);
+	vdi_lock_release(&renewer->lock);
 }
 
 static void on_ended(void *arg, const struct vdi_rpc_end *end)
 {
-	struct keeper *keeper = arg;
+	struct renewer *renewer = arg;
 
-	vdi_lock_acquire(&keeper->lock);
-	vdi_etcd_end_copy(&keeper->end, end);
-	keeper->has_ended = true;
-	vd_actor_wake(keeper->actor);
-	vdi_lock_release(&keeper->lock);
+	vdi_lock_acquire(&renewer->lock);
+	vdi_etcd_end_copy(&renewer->end, end);
+	renewer->has_ended = true;
+	vd_actor_wake(renewer->actor);
+	vdi_lock_release(&renewer->lock);
 }
 
 /* ---- The actor ---- */
 
-static void handle_answer(struct keeper *keeper, struct vd_bytes bytes)
+static void handle_answer(struct renewer *renewer, struct vd_bytes bytes)
 {
 	ProtobufCMessage		     *unpacked;
 	Etcdserverpb__LeaseKeepAliveResponse *answer;
@@ -249,7 +249,7 @@ static void handle_answer(struct keeper *keeper, struct vd_bytes bytes)
 	struct vd_etcd_header		      header;
 	struct vd_lease_result		      result;
 	struct kept_lease		     *lease;
-	vd_mono				      now = vd_env_now(keeper->env);
+	vd_mono				      now = vd_env_now(renewer->env);
 	int64_t				      ttl_s;
 
 	/* A response that cannot be decoded counts as none: the renewal is sent again. */
@@ -265,24 +265,24 @@ static void handle_answer(struct keeper *keeper, struct vd_bytes bytes)
 	vdi_etcd_proto_free(unpacked);
 	if (result.ttl_s <= 0) {
 		set_known_error(&error, VD_ETCD_LEASE_NOT_FOUND);
-		tell_lease(keeper, result.id, &(struct news) { .error = &error });
+		notify_lease(renewer, result.id, &(struct news) { .error = &error });
 		return;
 	}
 	ttl_s = VDI_MIN(result.ttl_s, INT64_MAX / 2000000000);
-	vdi_lock_acquire(&keeper->lock);
-	lease = vdi_hash_get(&keeper->by_id, hash_of(result.id), &result.id);
+	vdi_lock_acquire(&renewer->lock);
+	lease = vdi_hash_get(&renewer->by_id, hash_of(result.id), &result.id);
 	if (lease) {
 		lease->next_at = vd_mono_add(now, (vd_dur) { ttl_s * 1000000000 / 3 });
 		lease->deadline = vd_mono_add(now, VD_SECONDS(ttl_s));
 		lease->sent_at = (vd_mono) { 0 };
-		set_timer_locked(keeper, lease);
+		set_timer_locked(renewer, lease);
 	}
-	vdi_lock_release(&keeper->lock);
-	tell_lease(keeper, result.id, &(struct news) { .header = &header, .result = &result });
+	vdi_lock_release(&renewer->lock);
+	notify_lease(renewer, result.id, &(struct news) { .header = &header, .result = &result });
 }
 
 /* Handles the message and the end that the transport's thread has stored. */
-static void handle_stream(struct keeper *keeper)
+static void handle_stream(struct renewer *renewer)
 {
 	struct vdi_rpc_message	message = { 0 };
 	struct vdi_etcd_stream *stream;
@@ -290,19 +290,19 @@ static void handle_stream(struct keeper *keeper)
 	bool			has_message;
 	bool			has_ended;
 
-	vdi_lock_acquire(&keeper->lock);
-	has_message = keeper->has_message;
-	has_ended = keeper->has_ended;
-	message = keeper->message;
-	keeper->message = (struct vdi_rpc_message) { 0 };
-	keeper->has_message = false;
-	keeper->has_ended = false;
-	stream = keeper->stream;
+	vdi_lock_acquire(&renewer->lock);
+	has_message = renewer->has_message;
+	has_ended = renewer->has_ended;
+	message = renewer->message;
+	renewer->message = (struct vdi_rpc_message) { 0 };
+	renewer->has_message = false;
+	renewer->has_ended = false;
+	stream = renewer->stream;
 	if (has_ended)
-		keeper->stream = NULL;
-	vdi_lock_release(&keeper->lock);
+		renewer->stream = NULL;
+	vdi_lock_release(&renewer->lock);
 	if (has_message) {
-		handle_answer(keeper, message.bytes);
+		handle_answer(renewer, message.bytes);
 		vdi_rpc_message_release(&message);
 		if (!has_ended)
 			vdi_etcd_stream_receive(stream);
@@ -310,13 +310,13 @@ static void handle_stream(struct keeper *keeper)
 	if (!has_ended)
 		return;
 	vdi_etcd_stream_free(stream);
-	keeper->reopen_at = vd_mono_add(vd_env_now(keeper->env), REOPEN_WAIT);
-	vdi_etcd_error_of_end(&keeper->end.end, VDI_ETCD_CONTEXT_ALIVE, &error);
+	renewer->reopen_at = vd_mono_add(vd_env_now(renewer->env), REOPEN_WAIT);
+	vdi_etcd_error_of_end(&renewer->end.end, VDI_ETCD_CONTEXT_ALIVE, &error);
 	if (error.code == VD_ETCD_NO_LEADER)
-		tell_all(keeper, &(struct news) { .error = &error, .only_require_leader = true });
+		notify_all(renewer, &(struct news) { .error = &error, .only_require_leader = true });
 }
 
-static void open_stream(struct keeper *keeper)
+static void open_stream(struct renewer *renewer)
 {
 	static const struct vdi_rpc_stream_handlers handlers = { .message = on_message, .ended = on_ended };
 	const struct vdi_etcd_stream_request	    request = { .method = VDI_ETCD_METHOD_LEASE_KEEP_ALIVE,
@@ -325,24 +325,24 @@ static void open_stream(struct keeper *keeper)
 	struct kept_lease			   *lease;
 	bool					    is_wanted;
 
-	vdi_lock_acquire(&keeper->lock);
-	is_wanted = keeper->stream == NULL && !TAILQ_EMPTY(&keeper->leases) && !keeper->is_closing;
-	vdi_lock_release(&keeper->lock);
-	if (!is_wanted || vd_env_now(keeper->env).ns < keeper->reopen_at.ns)
+	vdi_lock_acquire(&renewer->lock);
+	is_wanted = renewer->stream == NULL && !TAILQ_EMPTY(&renewer->leases) && !renewer->is_closing;
+	vdi_lock_release(&renewer->lock);
+	if (!is_wanted || vd_env_now(renewer->env).ns < renewer->reopen_at.ns)
 		return;
 	/* Its handlers may run at once: they only store what they get, for this actor. */
-	if (vdi_etcd_stream_open(keeper->client, &request, &handlers, keeper, &stream) != VD_OK) {
-		keeper->reopen_at = vd_mono_add(vd_env_now(keeper->env), REOPEN_WAIT);
+	if (vdi_etcd_stream_open(renewer->client, &request, &handlers, renewer, &stream) != VD_OK) {
+		renewer->reopen_at = vd_mono_add(vd_env_now(renewer->env), REOPEN_WAIT);
 		return;
 	}
-	vdi_lock_acquire(&keeper->lock);
-	keeper->stream = stream;
-	TAILQ_FOREACH(lease, &keeper->leases, node)
+	vdi_lock_acquire(&renewer->lock);
+	renewer->stream = stream;
+	TAILQ_FOREACH(lease, &renewer->leases, node)
 	{ /* due renewals are sent at once */
 		lease->sent_at = (vd_mono) { 0 };
-		set_timer_locked(keeper, lease);
+		set_timer_locked(renewer, lease);
 	}
-	vdi_lock_release(&keeper->lock);
+	vdi_lock_release(&renewer->lock);
 	vdi_etcd_stream_receive(stream);
 }
 
@@ -358,10 +358,10 @@ static void send_renewal(struct vdi_etcd_stream *stream, int64_t id)
 		return; /* out of memory: not sent now, but due again in 500 ms */
 }
 
-static void handle_timers(struct keeper *keeper)
+static void handle_timers(struct renewer *renewer)
 {
 	struct vdi_timer *timer;
-	vd_mono		  now = vd_env_now(keeper->env);
+	vd_mono		  now = vd_env_now(renewer->env);
 
 	for (;;) {
 		struct vdi_etcd_stream *stream;
@@ -370,25 +370,25 @@ static void handle_timers(struct keeper *keeper)
 		int64_t			id;
 		bool			is_late;
 
-		vdi_lock_acquire(&keeper->lock);
-		timer = vdi_timer_heap_pop_due(&keeper->timers, now);
+		vdi_lock_acquire(&renewer->lock);
+		timer = vdi_timer_heap_pop_due(&renewer->timers, now);
 		if (timer == NULL) {
-			vdi_lock_release(&keeper->lock);
+			vdi_lock_release(&renewer->lock);
 			return;
 		}
 		lease = VDI_CONTAINER_OF(timer, struct kept_lease, timer);
 		id = lease->id;
 		is_late = now.ns >= lease->deadline.ns;
-		stream = keeper->stream;
+		stream = renewer->stream;
 		if (!is_late) {
 			lease->sent_at = now; /* also without a stream; reset when one is opened */
-			set_timer_locked(keeper, lease);
+			set_timer_locked(renewer, lease);
 		}
-		vdi_lock_release(&keeper->lock);
+		vdi_lock_release(&renewer->lock);
 		if (is_late) {
 			(void) vdi_etcd_error_set(&error, VD_TIMEOUT,
 						  "etcdclient: the lease was not renewed in time");
-			tell_lease(keeper, id, &(struct news) { .error = &error });
+			notify_lease(renewer, id, &(struct news) { .error = &error });
 		} else if (stream) {
 			send_renewal(stream, id);
 		}
@@ -397,106 +397,106 @@ static void handle_timers(struct keeper *keeper)
 
 static void gone(void *arg)
 {
-	struct keeper *keeper = arg;
-	void (*closed)(void *) = keeper->closed;
-	void *closed_arg = keeper->closed_arg;
+	struct renewer *renewer = arg;
+	void (*closed)(void *) = renewer->closed;
+	void *closed_arg = renewer->closed_arg;
 
-	vdi_lock_acquire(&keeper->lock);
-	keeper->actor = NULL;
-	unref_locked(keeper);
+	vdi_lock_acquire(&renewer->lock);
+	renewer->actor = NULL;
+	unref_locked(renewer);
 	closed(closed_arg);
 }
 
 /* Returns true if the actor is ending. */
-static bool step_close(struct keeper *keeper)
+static bool step_close(struct renewer *renewer)
 {
 	struct vdi_etcd_stream *stream;
 	struct vd_etcd_error	error;
 	bool			is_closing;
 
-	vdi_lock_acquire(&keeper->lock);
-	is_closing = keeper->is_closing;
-	stream = keeper->stream;
-	vdi_lock_release(&keeper->lock);
+	vdi_lock_acquire(&renewer->lock);
+	is_closing = renewer->is_closing;
+	stream = renewer->stream;
+	vdi_lock_release(&renewer->lock);
 	if (!is_closing)
 		return false;
 	(void) vdi_etcd_error_set(&error, VD_CLOSED,
 				  "etcdclient: leases keep alive halted: the client is closing");
-	tell_all(keeper, &(struct news) { .error = &error });
+	notify_all(renewer, &(struct news) { .error = &error });
 	if (stream) {
 		vdi_etcd_stream_cancel(stream);
 		return true;
 	}
-	vd_actor_close(keeper->actor, gone, keeper);
+	vd_actor_close(renewer->actor, gone, renewer);
 	return true;
 }
 
 static void run(void *arg)
 {
-	struct keeper *keeper = arg;
-	vd_mono	       next;
+	struct renewer *renewer = arg;
+	vd_mono		next;
 
-	handle_stream(keeper);
-	if (step_close(keeper))
+	handle_stream(renewer);
+	if (step_close(renewer))
 		return;
-	open_stream(keeper);
-	handle_timers(keeper);
-	vdi_lock_acquire(&keeper->lock);
-	next = vdi_timer_heap_next_due(&keeper->timers);
-	if (keeper->stream == NULL && !TAILQ_EMPTY(&keeper->leases) && keeper->reopen_at.ns < next.ns)
-		next = keeper->reopen_at;
-	vdi_lock_release(&keeper->lock);
-	vd_actor_set_timer(keeper->actor, next);
+	open_stream(renewer);
+	handle_timers(renewer);
+	vdi_lock_acquire(&renewer->lock);
+	next = vdi_timer_heap_next_due(&renewer->timers);
+	if (renewer->stream == NULL && !TAILQ_EMPTY(&renewer->leases) && renewer->reopen_at.ns < next.ns)
+		next = renewer->reopen_at;
+	vdi_lock_release(&renewer->lock);
+	vd_actor_set_timer(renewer->actor, next);
 }
 
 /* ---- The part ---- */
 
-static void close_keeper(struct vdi_etcd_part *part, void (*done)(void *arg), void *arg)
+static void close_renewer(struct vdi_etcd_part *part, void (*done)(void *arg), void *arg)
 {
-	struct keeper *keeper = (struct keeper *) part;
+	struct renewer *renewer = (struct renewer *) part;
 
-	vdi_lock_acquire(&keeper->lock);
-	keeper->is_closing = true;
-	keeper->closed = done;
-	keeper->closed_arg = arg;
-	vd_actor_wake(keeper->actor);
-	vdi_lock_release(&keeper->lock);
+	vdi_lock_acquire(&renewer->lock);
+	renewer->is_closing = true;
+	renewer->closed = done;
+	renewer->closed_arg = arg;
+	vd_actor_wake(renewer->actor);
+	vdi_lock_release(&renewer->lock);
 }
 
-static vd_status make_keeper(struct vd_etcd *client, struct vdi_etcd_part **ret_part)
+static vd_status make_renewer(struct vd_etcd *client, struct vdi_etcd_part **ret_part)
 {
 	struct vd_actor_options options = { .name = "etcd_lease", .run = run };
-	struct keeper	       *keeper = VDI_NEW(struct keeper);
+	struct renewer	       *renewer = VDI_NEW(struct renewer);
 	vd_status		status;
 
-	if (keeper == NULL)
+	if (renewer == NULL)
 		return VD_NOMEM;
-	options.arg = keeper;
-	status = vd_actor_new(client->env, &options, &keeper->actor);
+	options.arg = renewer;
+	status = vd_actor_new(client->env, &options, &renewer->actor);
 	if (status != VD_OK) {
-		vdi_free(keeper);
+		vdi_free(renewer);
 		return status;
 	}
-	keeper->part.close = close_keeper;
-	keeper->client = client;
-	keeper->env = client->env;
-	keeper->first_wait = client->dial_timeout.ns ?
-				     (vd_dur) { client->dial_timeout.ns + VD_SECONDS(1).ns } :
-				     VD_SECONDS(5);
-	keeper->references = 1;
-	vdi_hash_init(&keeper->by_id, is_id, 0);
-	TAILQ_INIT(&keeper->leases);
-	vdi_lock_init(&keeper->lock, VDI_LOCK_ETCD_LEASE);
-	vdi_condition_init(&keeper->told);
-	*ret_part = &keeper->part;
+	renewer->part.close = close_renewer;
+	renewer->client = client;
+	renewer->env = client->env;
+	renewer->first_wait = client->dial_timeout.ns ?
+				      (vd_dur) { client->dial_timeout.ns + VD_SECONDS(1).ns } :
+				      VD_SECONDS(5);
+	renewer->references = 1;
+	vdi_hash_init(&renewer->by_id, is_id, 0);
+	TAILQ_INIT(&renewer->leases);
+	vdi_lock_init(&renewer->lock, VDI_LOCK_ETCD_LEASE);
+	vdi_condition_init(&renewer->notified);
+	*ret_part = &renewer->part;
 	return VD_OK;
 }
 
 /* ---- For users ---- */
 
-static struct kept_lease *find_or_add_locked(struct keeper *keeper, int64_t id)
+static struct kept_lease *find_or_add_locked(struct renewer *renewer, int64_t id)
 {
-	struct kept_lease *lease = vdi_hash_get(&keeper->by_id, hash_of(id), &id);
+	struct kept_lease *lease = vdi_hash_get(&renewer->by_id, hash_of(id), &id);
 
 	if (lease)
 		return lease;
@@ -504,52 +504,52 @@ static struct kept_lease *find_or_add_locked(struct keeper *keeper, int64_t id)
 	if (lease == NULL)
 		return NULL;
 	lease->id = id;
-	if (vdi_hash_put(&keeper->by_id, hash_of(id), &lease->id, lease, NULL) != VD_OK) {
+	if (vdi_hash_put(&renewer->by_id, hash_of(id), &lease->id, lease, NULL) != VD_OK) {
 		vdi_free(lease);
 		return NULL;
 	}
 	LIST_INIT(&lease->holders);
-	TAILQ_INSERT_TAIL(&keeper->leases, lease, node);
-	lease->next_at = vd_env_now(keeper->env);
-	lease->deadline = vd_mono_add(lease->next_at, keeper->first_wait);
-	set_timer_locked(keeper, lease);
+	TAILQ_INSERT_TAIL(&renewer->leases, lease, node);
+	lease->next_at = vd_env_now(renewer->env);
+	lease->deadline = vd_mono_add(lease->next_at, renewer->first_wait);
+	set_timer_locked(renewer, lease);
 	return lease;
 }
 
 vd_status vd_etcd_keep_alive_start(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
-				   vd_etcd_lease_fn said, void *arg,
+				   vd_etcd_lease_fn on_renewal, void *arg,
 				   struct vd_etcd_keep_alive **ret_keep_alive)
 {
 	struct vdi_etcd_part	  *part;
-	struct keeper		  *keeper;
+	struct renewer		  *renewer;
 	struct vd_etcd_keep_alive *holder;
 	struct kept_lease	  *lease = NULL;
 	vd_status		   status = VD_OK;
 
-	if (client == NULL || said == NULL || ret_keep_alive == NULL || id == 0)
+	if (client == NULL || on_renewal == NULL || ret_keep_alive == NULL || id == 0)
 		return VD_INVALID_ARGUMENT;
-	VDI_TRY(vdi_etcd_part_get(client, VDI_ETCD_PART_LEASE, make_keeper, &part));
-	keeper = (struct keeper *) part;
+	VDI_TRY(vdi_etcd_part_get(client, VDI_ETCD_PART_LEASE, make_renewer, &part));
+	renewer = (struct renewer *) part;
 	holder = VDI_NEW(struct vd_etcd_keep_alive);
 	if (holder == NULL)
 		return VD_NOMEM;
-	holder->keeper = keeper;
-	holder->said = said;
+	holder->renewer = renewer;
+	holder->on_renewal = on_renewal;
 	holder->arg = arg;
 	holder->require_leader = call && call->require_leader;
-	vdi_lock_acquire(&keeper->lock);
-	if (keeper->is_closing)
+	vdi_lock_acquire(&renewer->lock);
+	if (renewer->is_closing)
 		status = VD_CLOSED;
-	else if ((lease = find_or_add_locked(keeper, id)) == NULL)
+	else if ((lease = find_or_add_locked(renewer, id)) == NULL)
 		status = VD_NOMEM;
 	if (status == VD_OK) {
 		holder->lease = lease;
 		LIST_INSERT_HEAD(&lease->holders, holder, node);
-		keeper->references++;
+		renewer->references++;
 		*ret_keep_alive = holder;
-		vd_actor_wake(keeper->actor);
+		vd_actor_wake(renewer->actor);
 	}
-	vdi_lock_release(&keeper->lock);
+	vdi_lock_release(&renewer->lock);
 	if (status != VD_OK)
 		vdi_free(holder);
 	return status;
@@ -557,20 +557,20 @@ vd_status vd_etcd_keep_alive_start(struct vd_etcd *client, const struct vd_etcd_
 
 void vd_etcd_keep_alive_stop(struct vd_etcd_keep_alive *holder)
 {
-	struct keeper *keeper;
+	struct renewer *renewer;
 
 	if (holder == NULL)
 		return;
-	keeper = holder->keeper;
-	vdi_lock_acquire(&keeper->lock);
+	renewer = holder->renewer;
+	vdi_lock_acquire(&renewer->lock);
 	detach_locked(holder);
-	if (holder->is_being_told && pthread_equal(holder->teller, pthread_self())) {
+	if (holder->is_notifying && pthread_equal(holder->teller, pthread_self())) {
 		holder->is_stopped = true; /* freed when its callback returns */
-		vdi_lock_release(&keeper->lock);
+		vdi_lock_release(&renewer->lock);
 		return;
 	}
-	while (holder->is_being_told)
-		vdi_condition_wait(&keeper->told, &keeper->lock);
+	while (holder->is_notifying)
+		vdi_condition_wait(&renewer->notified, &renewer->lock);
 	vdi_free(holder);
-	unref_locked(keeper);
+	unref_locked(renewer);
 }

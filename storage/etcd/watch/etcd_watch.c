@@ -28,10 +28,10 @@ static const struct vdi_sm_state states[VDI_ETCD_WATCH_STATE_COUNT] = {
 							  VDI_SM_TO(VDI_ETCD_WATCH_WAITING) |
 							  VDI_SM_TO(VDI_ETCD_WATCH_ENDED) },
 	[VDI_ETCD_WATCH_ABANDONED] = { "abandoned", VDI_SM_TO(VDI_ETCD_WATCH_ENDED) },
-	[VDI_ETCD_WATCH_ESTABLISHED] = { "established", VDI_SM_TO(VDI_ETCD_WATCH_PARKED) |
+	[VDI_ETCD_WATCH_ESTABLISHED] = { "established", VDI_SM_TO(VDI_ETCD_WATCH_PAUSED) |
 								VDI_SM_TO(VDI_ETCD_WATCH_WAITING) |
 								VDI_SM_TO(VDI_ETCD_WATCH_ENDED) },
-	[VDI_ETCD_WATCH_PARKED] = { "parked",
+	[VDI_ETCD_WATCH_PAUSED] = { "paused",
 				    VDI_SM_TO(VDI_ETCD_WATCH_WAITING) | VDI_SM_TO(VDI_ETCD_WATCH_ENDED) },
 	[VDI_ETCD_WATCH_ENDED] = { "ended", 0 },
 };
@@ -217,8 +217,8 @@ void vd_etcd_watch_close(struct vd_etcd_watch *watch)
 		vdi_etcd_watch_set_command(watch->set, watch, VDI_ETCD_WATCH_WANT_CLOSE);
 	vdi_lock_release(&watch->lock);
 	free_batches(batches);
-	vdi_etcd_watch_batch_free(watch->lent);
-	watch->lent = NULL;
+	vdi_etcd_watch_batch_free(watch->borrowed);
+	watch->borrowed = NULL;
 	vdi_usage_watch_closed(watch->usage);
 	vdi_etcd_watch_unref(watch);
 }
@@ -298,14 +298,15 @@ vd_status vd_etcd_watch_next(struct vd_etcd_watch *watch, struct vd_etcd_watch_r
 
 	VDI_REQUIRE(watch, reterr ? &reterr->error : NULL);
 	VDI_REQUIRE(ret_response, reterr ? &reterr->error : NULL);
-	vdi_etcd_watch_batch_free(watch->lent);
-	watch->lent = NULL;
+	vdi_etcd_watch_batch_free(watch->borrowed);
+	watch->borrowed = NULL;
 	vdi_lock_acquire(&watch->lock);
 	if (watch->first) {
-		watch->lent = take_batch_locked(watch);
+		watch->borrowed = take_batch_locked(watch);
 		*ret_response =
-			(struct vd_etcd_watch_response) { watch->lent->header, watch->lent->created,
-							  watch->lent->events, watch->lent->event_count };
+			(struct vd_etcd_watch_response) { watch->borrowed->header, watch->borrowed->created,
+							  watch->borrowed->events,
+							  watch->borrowed->event_count };
 	} else if (watch->has_progress) {
 		watch->has_progress = false;
 		*ret_response = (struct vd_etcd_watch_response) { .header = watch->progress_header };

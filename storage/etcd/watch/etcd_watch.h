@@ -6,7 +6,7 @@
  *   vd_etcd_watch_next         <--    the buffer of each watch (etcd_watch)
  *
  * One actor per client owns all streams: it decodes, matches responses to watches, keeps resume positions and
- * fills buffers. It never waits for a reader: a watch with a full buffer is parked (canceled at the server,
+ * fills buffers. It never waits for a reader: a watch with a full buffer is paused (canceled at the server,
  * and created again from its next revision once it was read). So other watches continue, and memory is
  * bounded.
  *
@@ -86,7 +86,7 @@ enum vdi_etcd_watch_state {
 	VDI_ETCD_WATCH_CREATING,  /* the create request is sent; the server answers creates in their order */
 	VDI_ETCD_WATCH_ABANDONED, /* closed while being created: keeps its place until the response */
 	VDI_ETCD_WATCH_ESTABLISHED, /* has an id */
-	VDI_ETCD_WATCH_PARKED,	    /* not at the server; waits for its reader */
+	VDI_ETCD_WATCH_PAUSED,	    /* not at the server; waits for its reader */
 	VDI_ETCD_WATCH_ENDED,
 	VDI_ETCD_WATCH_STATE_COUNT
 };
@@ -95,7 +95,7 @@ enum vdi_etcd_watch_state {
 enum vdi_etcd_watch_want {
 	VDI_ETCD_WATCH_WANT_OPEN = 1,
 	VDI_ETCD_WATCH_WANT_CLOSE = 2,
-	VDI_ETCD_WATCH_WANT_RESUME = 4, /* the reader of a parked watch has made room */
+	VDI_ETCD_WATCH_WANT_RESUME = 4, /* the reader of a paused watch has made room */
 	VDI_ETCD_WATCH_WANT_PROGRESS = 8,
 };
 
@@ -125,7 +125,7 @@ struct vd_etcd_watch {
 	struct vdi_lock		      lock;
 	bool			      is_closed; /* by its user */
 	bool			      is_armed;	 /* ready must be called */
-	bool			      is_full;	 /* parked, or about to be */
+	bool			      is_full;	 /* paused, or about to be */
 	bool			      has_progress;
 	vd_status		      end_status; /* VD_OK: not ended */
 	struct vdi_etcd_watch_set    *set;	  /* NULL: no longer in a set */
@@ -137,7 +137,7 @@ struct vd_etcd_watch {
 	struct vdi_etcd_watch_end    *end;
 
 	/* Only the caller of next, one at a time. */
-	struct vdi_etcd_watch_batch *lent;
+	struct vdi_etcd_watch_batch *borrowed;
 
 	/* The set's actor only. */
 	TAILQ_ENTRY(vd_etcd_watch) stream_node; /* in the list of its state */

@@ -69,12 +69,12 @@ static void advance(struct vd_etcd_watch *watch, vd_rev next_revision)
 }
 
 /* Parks a watch whose reader is behind: canceled at the server until the reader requests to resume. */
-static vd_status park(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
+static vd_status pause(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	int64_t id = watch->id;
 
-	vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_PARKED);
-	vdi_metric_add(stream->set->parked, 1);
+	vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_PAUSED);
+	vdi_metric_add(stream->set->paused, 1);
 	return vdi_etcd_watch_stream_cancel_id(stream, id);
 }
 
@@ -199,7 +199,7 @@ static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_
 	if (batch == NULL)
 		return VD_OK;
 	watch->tells_created = false;
-	return vdi_etcd_watch_put(watch, batch) ? park(stream, watch) : VD_OK;
+	return vdi_etcd_watch_put(watch, batch) ? pause(stream, watch) : VD_OK;
 }
 
 static vd_status handle_created(struct vdi_etcd_watch_stream		  *stream,
@@ -272,7 +272,7 @@ static vd_status deliver(struct vdi_etcd_watch_stream *stream, struct vd_etcd_wa
 	watch->has_heard = true;
 	advance(watch, last + 1); /* the events' revision counts, even if the header's is older */
 	watch->floor_revision = VDI_MAX(watch->floor_revision, last + 1);
-	return vdi_etcd_watch_put(watch, batch) ? park(stream, watch) : VD_OK;
+	return vdi_etcd_watch_put(watch, batch) ? pause(stream, watch) : VD_OK;
 }
 
 static void take_progress(struct vd_etcd_watch *watch, const struct vd_etcd_header *header)

@@ -49,7 +49,7 @@ static vd_status get_metrics(struct vdi_etcd_watch_set *set)
 
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_WATCHES, NULL, &set->watches));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_WATCH_CONNECTIONS_TOTAL, NULL, &set->connections));
-	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_WATCH_PARKED_TOTAL, NULL, &set->parked));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_WATCH_PARKED_TOTAL, NULL, &set->paused));
 	return vdi_metric_get(registry, VDI_METRIC_ETCD_WATCH_EVENTS_TOTAL, NULL, &set->received_events);
 }
 
@@ -57,7 +57,7 @@ static void release_metrics(struct vdi_etcd_watch_set *set)
 {
 	vdi_metric_remove(set->watches);
 	vdi_metric_release(set->connections);
-	vdi_metric_release(set->parked);
+	vdi_metric_release(set->paused);
 	vdi_metric_release(set->received_events);
 }
 

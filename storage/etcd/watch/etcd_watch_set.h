@@ -28,7 +28,7 @@ struct vdi_etcd_watch_set {
 	struct vd_actor	    *actor;
 	struct vdi_metric   *watches;
 	struct vdi_metric   *connections;
-	struct vdi_metric   *parked;
+	struct vdi_metric   *paused;
 	struct vdi_metric   *received_events;
 
 	/* Under lock. */

@@ -141,7 +141,7 @@ vd_status vdi_etcd_watch_stream_new(struct vdi_etcd_watch_set *set, struct vd_by
 	TAILQ_INIT(&stream->waiting);
 	TAILQ_INIT(&stream->creating);
 	TAILQ_INIT(&stream->established);
-	TAILQ_INIT(&stream->parked);
+	TAILQ_INIT(&stream->paused);
 	vdi_hash_init(&stream->by_id, watch_has_id, 0);
 	vdi_hash_init(&stream->canceled, is_id, VDI_ETCD_WATCH_CANCELED_MAX);
 	*ret_stream = stream;
@@ -167,7 +167,7 @@ static struct vdi_etcd_watch_list *list_of(struct vdi_etcd_watch_stream *stream,
 	case VDI_ETCD_WATCH_CREATING:
 	case VDI_ETCD_WATCH_ABANDONED: return &stream->creating;
 	case VDI_ETCD_WATCH_ESTABLISHED: return &stream->established;
-	default: return &stream->parked;
+	default: return &stream->paused;
 	}
 }
 
@@ -268,7 +268,7 @@ static void end_all(struct vdi_etcd_watch_stream *stream, const struct vd_etcd_e
 	end_list(stream, &stream->established, error, end);
 	end_list(stream, &stream->creating, error, end);
 	end_list(stream, &stream->waiting, error, end);
-	end_list(stream, &stream->parked, error, end);
+	end_list(stream, &stream->paused, error, end);
 	vdi_etcd_watch_end_unref(end);
 }
 
@@ -554,7 +554,7 @@ void vdi_etcd_watch_stream_join(struct vdi_etcd_watch_stream *stream, struct vd_
 
 void vdi_etcd_watch_stream_resume(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
-	if (vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_PARKED))
+	if (vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_PAUSED))
 		vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_WAITING);
 }
 

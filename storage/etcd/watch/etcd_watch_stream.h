@@ -84,7 +84,7 @@ struct vdi_etcd_watch_stream {
 	struct vdi_etcd_watch_list waiting;
 	struct vdi_etcd_watch_list creating; /* including abandoned ones, in the order of requests */
 	struct vdi_etcd_watch_list established;
-	struct vdi_etcd_watch_list parked;
+	struct vdi_etcd_watch_list paused;
 	size_t			   watch_count; /* without abandoned ones */
 	size_t			   creating_count;
 	struct vdi_hash		   by_id;

@@ -220,7 +220,7 @@ static vd_status walk_segment(struct walk *walk, uint64_t sequence, uint64_t ind
 	else
 		status = walk_records(walk, &reader, index_end, reterr);
 	if (status == VD_OK && index_end == UINT64_MAX && walk->is_first_pass)
-		status = vdi_segment_reader_judge_end(&reader, reterr);
+		status = vdi_segment_reader_classify_end(&reader, reterr);
 	if (status == VD_OK && walk->is_first_pass) {
 		atomic_fetch_add(&journal->bytes, reader.offset - VDI_SEGMENT_HEADER_SIZE);
 		journal->revision = VDI_MAX(journal->revision, reader.header.revision);

@@ -394,7 +394,7 @@ static vd_status find_candidate(struct vdi_segment_reader *reader, int64_t *offs
 	return VD_OK;
 }
 
-vd_status vdi_segment_reader_judge_end(struct vdi_segment_reader *reader, struct vd_error *reterr)
+vd_status vdi_segment_reader_classify_end(struct vdi_segment_reader *reader, struct vd_error *reterr)
 {
 	int64_t offset = reader->offset;
 

@@ -147,8 +147,8 @@ VDI_MUST_USE vd_status vdi_segment_reader_next(struct vdi_segment_reader *reader
 					       struct vd_error		 *reterr);
 /* After VD_NOT_FOUND in the last file: VD_OK if the journal may end here, VD_CORRUPT if something that was on
  * disk is damaged. */
-VDI_MUST_USE vd_status vdi_segment_reader_judge_end(struct vdi_segment_reader *reader,
-						    struct vd_error	      *reterr);
+VDI_MUST_USE vd_status vdi_segment_reader_classify_end(struct vdi_segment_reader *reader,
+						       struct vd_error		 *reterr);
 /* Of a zeroed or opened reader; twice is fine. */
 void vdi_segment_reader_fini(struct vdi_segment_reader *reader);
 

@@ -513,7 +513,7 @@ static void r455_a_retained_state_does_not_outlive_a_compaction(void **state)
 	f.options.no_backfill = true;
 	fill(&f);
 	cacher_fixture_open(&f, NULL);
-	assert_false(vdi_watch_cache_has_past(&f.cacher->watch_cache));
+	assert_false(vdi_watch_cache_can_compact(&f.cacher->watch_cache));
 	vdi_sim_advance(f.env, VD_SECONDS(60)); /* nothing to wait for */
 	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_OK);
 	vd_list_free(list);

@@ -122,7 +122,7 @@ struct vdi_endpoint_watch {
 	/* Owned by the actor. */
 	struct vdi_endpoint_stream *streams;
 	size_t			    stream_count;
-	vd_rev			    told; /* last reported progress */
+	vd_rev			    reported; /* last reported progress */
 
 	/* Under the store's lock. */
 	struct vdi_endpoint_items items;

@@ -134,7 +134,7 @@ static vd_status merge(struct vdi_endpoint_watch *watch)
 
 	for (size_t i = 0; i < watch->stream_count; i++)
 		low = VDI_MIN(low, watch->streams[i].passed);
-	if (low <= watch->told)
+	if (low <= watch->reported)
 		return VD_OK;
 	while ((stream = oldest(watch, low)) != NULL) {
 		item = STAILQ_FIRST(&stream->queue);
@@ -146,7 +146,7 @@ static vd_status merge(struct vdi_endpoint_watch *watch)
 	if (item) {
 		STAILQ_INSERT_TAIL(&items, item, node);
 		count_bytes(watch, item->bytes);
-		watch->told = low;
+		watch->reported = low;
 	}
 	hand_over(watch, &items, low);
 	return item ? VD_OK : VD_NOMEM;
@@ -442,7 +442,7 @@ vd_mono vdi_endpoint_watch_tend(struct vdi_endpoint_watch *watch, vd_mono now, v
 
 /* ---- The reader ---- */
 
-static void drop_lent(struct vdi_endpoint_watch *watch)
+static void drop_borrowed(struct vdi_endpoint_watch *watch)
 {
 	for (size_t i = 0; i < watch->event_count; i++)
 		vd_kv_unref(watch->events[i].kv);
@@ -488,7 +488,7 @@ vd_status vdi_endpoint_watch_next(struct vd_store_watch *base, size_t event_coun
 	vd_status		   status = VD_OK;
 	bool			   was_full;
 
-	drop_lent(watch);
+	drop_borrowed(watch);
 	vdi_lock_acquire(&store->lock);
 	was_full = watch->bytes > WAITING_MAX;
 	if (!STAILQ_EMPTY(&watch->items)) {
@@ -538,7 +538,7 @@ void vdi_endpoint_watch_free(struct vdi_endpoint_watch *watch)
 		drop_items(&watch->streams[i].queue);
 	}
 	drop_items(&watch->items);
-	drop_lent(watch);
+	drop_borrowed(watch);
 	vdi_free(watch->events);
 	vdi_free(watch->streams);
 	vdi_free(watch);
@@ -574,7 +574,7 @@ static vd_status add_streams(struct vdi_endpoint_watch *watch, const struct vd_s
 		STAILQ_INIT(&stream->queue);
 		watch->stream_count++;
 	}
-	watch->told = request->start_revision - 1;
+	watch->reported = request->start_revision - 1;
 	return watch->stream_count ? VD_OK : VD_UNSUPPORTED;
 }
 
@@ -621,7 +621,7 @@ void vdi_endpoint_watch_close(struct vd_store_watch *base)
 	struct vdi_endpoint_store *store = watch->store;
 	bool			   is_orphan;
 
-	drop_lent(watch);
+	drop_borrowed(watch);
 	vdi_lock_acquire(&store->lock);
 	watch->is_closing = true;
 	is_orphan = watch->is_orphan;

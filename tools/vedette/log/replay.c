@@ -55,7 +55,7 @@ struct replay {
 	size_t			   watch_count, viewer_count;
 	struct vdi_replay_expect  *expect;
 	bool			   output_failed;
-	struct timespec		   said;
+	struct timespec		   reported_at;
 };
 
 static int fail(const struct vd_error *error)
@@ -275,9 +275,9 @@ static void say_progress(struct replay *replay, const struct vd_player_progress 
 	struct timespec now;
 
 	if (!isatty(STDERR_FILENO) || clock_gettime(CLOCK_MONOTONIC, &now) != 0 ||
-	    now.tv_sec == replay->said.tv_sec)
+	    now.tv_sec == replay->reported_at.tv_sec)
 		return;
-	replay->said = now;
+	replay->reported_at = now;
 	(void) fprintf(stderr, "\rvedette replay: revision %lld, %llu records ",
 		       (long long) progress->revision, (unsigned long long) progress->records);
 }
@@ -331,7 +331,7 @@ static int finish(struct replay *replay)
 	if (replay->until_revision == 0)
 		status = vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(1), &error);
 	vd_player_progress_get(replay->player, &progress);
-	if (isatty(STDERR_FILENO) && replay->said.tv_sec)
+	if (isatty(STDERR_FILENO) && replay->reported_at.tv_sec)
 		(void) fputs("\r", stderr);
 	if (status != VD_OK)
 		return fail(&error);

@@ -133,7 +133,7 @@ static void say_ready(const struct etcd *etcd)
 	(void) fflush(stderr);
 }
 
-static void tell_of_bounds(const struct etcd *etcd, const struct vd_rpc_transport *transport)
+static void report_bounds(const struct etcd *etcd, const struct vd_rpc_transport *transport)
 {
 	bool is_exposed = false;
 
@@ -178,7 +178,7 @@ static vd_status open_ports(struct etcd *etcd, struct vd_error *reterr)
 		options.without_calls = false;
 	}
 	VDI_TRY(vdi_rpc_choose(etcd->options.rpc, &options.transport, reterr));
-	tell_of_bounds(etcd, options.transport);
+	report_bounds(etcd, options.transport);
 	options.without_http = etcd->options.listen_client_http_urls != NULL;
 	for (int is_tls = 0; is_tls < 2; is_tls++) {
 		options.listen = etcd->options.calls[is_tls].addresses;

@@ -33,7 +33,7 @@ struct serve {
 	struct vdi_serve_options options;
 	const struct vd_env	*env;
 	bool			 is_history_failed; /* the local history failed, not the etcd */
-	vd_mono			 said;		    /* while a log is loaded */
+	vd_mono			 reported_at;	    /* while a log is loaded */
 };
 
 /* The state of the start. Owned by the starting thread until is_over. */
@@ -54,9 +54,9 @@ static void say_progress(void *arg, uint64_t records, uint64_t all)
 	struct serve *serve = arg;
 	vd_mono	      now = vd_env_now(serve->env);
 
-	if (vd_mono_since(now, serve->said).ns < VD_SECONDS(1).ns)
+	if (vd_mono_since(now, serve->reported_at).ns < VD_SECONDS(1).ns)
 		return;
-	serve->said = now;
+	serve->reported_at = now;
 	if (all)
 		(void) fprintf(stderr, "vedette serve: loading %s: %llu of %llu records written\n",
 			       serve->options.load, (unsigned long long) records, (unsigned long long) all);
@@ -104,7 +104,7 @@ static vd_status open_store(struct serve *serve, struct vd_store **ret_store, st
 	options.history_window = serve->options.history_window;
 	if (serve->options.load == NULL)
 		return vd_store_open_mvcc(env, &options, ret_store, error);
-	serve->said = vd_env_now(env);
+	serve->reported_at = vd_env_now(env);
 	VDI_TRY(vdi_log_load_open(env, &options, NULL, serve->options.load, serve->options.strict,
 				  say_progress, serve, ret_store, &report, error));
 	(void) fprintf(stderr, "vedette serve: loaded %s: %llu records, revision %lld\n", serve->options.load,
@@ -202,22 +202,22 @@ static const char *cause_of(const char *message)
 
 /* Reports what the start waits for, when it changes, and otherwise once per minute: the etcd, the user, the
  * keys, and the error. */
-static void say_waiting(const struct serve *serve, const char *message, struct waiting *said)
+static void say_waiting(const struct serve *serve, const char *message, struct waiting *reported)
 {
 	const struct vdi_etcd_settings *etcd = &serve->options.etcd;
 	const char		       *cause = cause_of(message);
 	size_t				user_size = etcd->user ? strcspn(etcd->user, ":") : 0;
 	vd_mono				now = vd_env_now(serve->env);
-	char				text[sizeof said->text];
+	char				text[sizeof reported->text];
 
 	(void) snprintf(text, sizeof text, "%s%s%s (%s%.*s%skeys under %s)",
 			strstr(cause, etcd->urls) ? "" : etcd->urls, strstr(cause, etcd->urls) ? "" : ": ",
 			cause, user_size ? "user \"" : "", (int) VDI_MIN(user_size, (size_t) 100),
 			etcd->user ? etcd->user : "", user_size ? "\", " : "", etcd->prefix);
-	if (strcmp(text, said->text) == 0 && vd_mono_since(now, said->at).ns < START_NOTICE_AGAIN.ns)
+	if (strcmp(text, reported->text) == 0 && vd_mono_since(now, reported->at).ns < START_NOTICE_AGAIN.ns)
 		return;
-	memcpy(said->text, text, sizeof text);
-	said->at = now;
+	memcpy(reported->text, text, sizeof text);
+	reported->at = now;
 	(void) fprintf(stderr, "vedette serve: waiting: %s\n", text);
 	vdi_service_manager_say(&serve->options.manager, "STATUS=Waiting: %s", text);
 }
@@ -232,7 +232,7 @@ static bool is_filling(vd_status status, const struct vd_error *error)
 static vd_status start_server(struct start *start, struct vd_error *error)
 {
 	vd_mono	       due = vd_mono_add(vd_env_now(start->serve->env), START_TIMEOUT);
-	struct waiting said = { .text = "" };
+	struct waiting reported = { .text = "" };
 	vd_status      status;
 
 	for (;;) {
@@ -242,7 +242,8 @@ static vd_status start_server(struct start *start, struct vd_error *error)
 			return status;
 		if (start->serve->options.etcd.urls)
 			say_waiting(start->serve,
-				    error->message[0] ? error->message : vd_status_sentence(status), &said);
+				    error->message[0] ? error->message : vd_status_sentence(status),
+				    &reported);
 	}
 }
 
@@ -280,20 +281,20 @@ static void *start_run(void *arg)
 /* Returns false if a signal ended the start. */
 static bool wait_for_start(struct start *start, const sigset_t *signals)
 {
-	bool is_told = false;
+	bool is_signalled = false;
 
 	while (!atomic_load(&start->is_over)) {
 		int heard = vdi_command_wait_for_signal(signals);
 
-		is_told |= heard != SIGNAL_STARTED && heard != SIGHUP && !atomic_load(&start->is_over);
+		is_signalled |= heard != SIGNAL_STARTED && heard != SIGHUP && !atomic_load(&start->is_over);
 		/* With an etcd the process can exit at once: nothing is written to it, and a local history
 		 * survives a kill. An embedded store is opened completely and closed. */
-		if (is_told && start->serve->options.etcd.urls) {
+		if (is_signalled && start->serve->options.etcd.urls) {
 			(void) fflush(stdout);
 			_exit(VDI_EXIT_OK);
 		}
 	}
-	return !is_told;
+	return !is_signalled;
 }
 
 /* ---- While running ---- */

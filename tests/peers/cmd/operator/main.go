@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -52,19 +53,21 @@ type world struct {
 
 // insist repeats what fails because nobody is there to answer, until an answer comes.
 func insist(ctx context.Context, do func() error) error {
-	for {
-		err := do()
+	var err error
+	if over := poll(ctx, func() bool {
+		err = do()
 		var status apierrors.APIStatus
-		if err == nil || errors.As(err, &status) && !apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) &&
-			!apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w; last: %w", ctx.Err(), err)
-		case <-time.After(20 * time.Millisecond):
-		}
+		return err == nil || errors.As(err, &status) && !apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) &&
+			!apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err)
+	}); over != nil {
+		return fmt.Errorf("%w; last: %w", over, err)
 	}
+	return err
+}
+
+// poll calls done until it returns true, or ctx ends: another process offers no notification of the state.
+func poll(ctx context.Context, done func() bool) error {
+	return wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) { return done(), nil })
 }
 
 func (w *world) create(ctx context.Context) error {
@@ -201,21 +204,21 @@ func (w *world) settle(ctx context.Context, op *operator) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var last []string
-	for {
-		found, err := w.differences(ctx, op)
-		if err == nil && len(found) == 0 {
-			return nil
+	var err error
+	over := poll(ctx, func() bool {
+		var found []string
+		if found, err = w.differences(ctx, op); err == nil {
+			last = found
 		}
-		if err != nil {
-			return fmt.Errorf("%w; before: %s", err, strings.Join(last, "; "))
-		}
-		last = found
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not settled after %v: %s", patience, strings.Join(last, "; "))
-		case <-time.After(50 * time.Millisecond):
-		}
+		return err != nil || len(found) == 0
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; before: %s", err, strings.Join(last, "; "))
+	case over != nil:
+		return fmt.Errorf("not settled after %v: %s", patience, strings.Join(last, "; "))
 	}
+	return nil
 }
 
 func newManager(config *rest.Config, op *operator) (ctrl.Manager, error) {

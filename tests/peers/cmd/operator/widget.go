@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,17 +110,19 @@ func installKind(ctx context.Context, direct client.Client) error {
 	if err := insist(ctx, func() error { return direct.Create(ctx, crd) }); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if err := insist(ctx, func() error { return direct.Get(ctx, client.ObjectKeyFromObject(crd), crd) }); err != nil {
-			return err
-		}
-		for _, condition := range crd.Status.Conditions {
-			if condition.Type == extensions.Established && condition.Status == extensions.ConditionTrue {
-				return nil
-			}
-		}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var err error
+	isEstablished := func(condition extensions.CustomResourceDefinitionCondition) bool {
+		return condition.Type == extensions.Established && condition.Status == extensions.ConditionTrue
 	}
-	return fmt.Errorf("not established: %+v", crd.Status)
+	if poll(ctx, func() bool {
+		err = insist(ctx, func() error { return direct.Get(ctx, client.ObjectKeyFromObject(crd), crd) })
+		return err != nil || slices.ContainsFunc(crd.Status.Conditions, isEstablished)
+	}) != nil {
+		return fmt.Errorf("not established: %+v", crd.Status)
+	}
+	return err
 }
 
 // removeKind removes it and waits until it is gone, with its resource.
@@ -129,19 +131,20 @@ func removeKind(ctx context.Context, direct client.Client) error {
 	if err := insist(ctx, func() error { return direct.Delete(ctx, crd) }); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		err := insist(ctx, func() error { return direct.Get(ctx, client.ObjectKeyFromObject(crd), crd) })
-		if err != nil && !apierrors.IsNotFound(err) {
-			return err
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var err error
+	// First the definition disappears, then, as upstream, its resource.
+	for _, read := range []func() error{
+		func() error { return direct.Get(ctx, client.ObjectKeyFromObject(crd), crd) },
+		func() error { return direct.List(ctx, &WidgetList{}) },
+	} {
+		if poll(ctx, func() bool { err = insist(ctx, read); return err != nil }) != nil {
+			return errors.New("it is still there")
 		}
-		if err != nil {
-			// The resource goes a moment later, as upstream.
-			if err = insist(ctx, func() error { return direct.List(ctx, &WidgetList{}) }); apierrors.IsNotFound(err) {
-				return nil
-			} else if err != nil {
-				return fmt.Errorf("a list of a kind that is gone: %w", err)
-			}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("a read of the kind that is removed: %w", err)
 		}
 	}
-	return errors.New("it is still there")
+	return nil
 }

@@ -108,8 +108,8 @@ static void t202_r642_a_member_is_made_once_for_all_watches(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_status(vdi_watch_frame_get(&packed[i], &world.event, &frames[i]), VD_OK);
 	assert_ptr_equal(frames[0], frames[1]);
-	assert_int_equal(packed[0].packed, sizeof text - 1); /* who made it has worked for it */
-	assert_int_equal(packed[1].packed, 0);
+	assert_int_equal(packed[0].compressed_size, sizeof text - 1); /* who made it has worked for it */
+	assert_int_equal(packed[1].compressed_size, 0);
 	assert_holds(frames[0], true, vd_bytes_of(text));
 	assert_int_equal(vdi_frame_unpacked_size(frames[0]), sizeof text - 1);
 	/* The plain one is another. */

@@ -47,9 +47,9 @@ static void count(void *arg)
 static void who_listens_is_told_once(void **state)
 {
 	unsigned		told[3] = { 0 };
-	struct vdi_ready_waiter waiters[] = { { .told = count, .arg = &told[0] },
-					      { .told = count, .arg = &told[1] },
-					      { .told = count, .arg = &told[2] } };
+	struct vdi_ready_waiter waiters[] = { { .notify = count, .arg = &told[0] },
+					      { .notify = count, .arg = &told[1] },
+					      { .notify = count, .arg = &told[2] } };
 	struct vd_env	       *env;
 	struct vdi_ready	ready;
 

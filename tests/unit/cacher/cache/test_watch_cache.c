@@ -288,7 +288,7 @@ static void r455_r230_no_state_is_older_than_the_compaction(void **state)
 	struct world world;
 
 	world_init(&world, NULL);
-	assert_false(vdi_watch_cache_has_past(&world.cache));
+	assert_false(vdi_watch_cache_can_compact(&world.cache));
 	for (vd_rev revision = 10; revision <= 60; revision += 10) {
 		struct vdi_watchchan_event event = put_event(&world, revision, "x", "a");
 		size_t			   taken, made;
@@ -296,7 +296,7 @@ static void r455_r230_no_state_is_older_than_the_compaction(void **state)
 		assert_status(apply(&world, &event, 1, &taken, &made), VD_OK);
 		vdi_watchchan_event_fini(&event);
 	}
-	assert_true(vdi_watch_cache_has_past(&world.cache));
+	assert_true(vdi_watch_cache_can_compact(&world.cache));
 	for (vd_rev revision = 1; revision <= 60; revision++)
 		assert_revision_given(&world, revision, true);
 	/* Something else keeps what watches need. */
@@ -316,7 +316,7 @@ static void r455_r230_no_state_is_older_than_the_compaction(void **state)
 	/* Snapshots alone are a past too. */
 	assert_true(world.cache.store.retained_count > 0);
 	vdi_watch_cache_compact(&world.cache, 1000, 1000);
-	assert_false(vdi_watch_cache_has_past(&world.cache));
+	assert_false(vdi_watch_cache_can_compact(&world.cache));
 	world_fini(&world);
 }
 

@@ -381,10 +381,10 @@ static void e260_the_states_of_a_watch(void **state)
 		     &(struct watch_answer) { .id = 0, .revision = 6, .events = &event, .event_count = 1 });
 	watch_created(stream, 1, 5);
 	watch_world_run(&world);
-	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "parked");
+	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "paused");
 	rpc_script_set_up(world.script, 0, false);
 	vdi_sim_advance(world.env, VD_SECONDS(1));
-	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "parked");
+	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "paused");
 	assert_string_equal(vdi_sm_state_name(&second.watch->sm),
 			    "creating"); /* its request waits for a connection */
 	watch_reader_expect(&world, &first, "6");

@@ -1,5 +1,5 @@
-/* The keeper of an etcd store: an actor that checks whether etcd answers, requests progress while watches
- * wait for it, runs the probe and the compactor, and carries out the shutdown. */
+/* The maintenance of an etcd store: an actor that checks whether etcd answers, requests progress while
+ * watches wait for it, runs the probe and the compactor, and carries out the shutdown. */
 #include "etcd_store.h"
 
 static vd_mono earlier(vd_mono a, vd_mono b)
@@ -8,7 +8,7 @@ static vd_mono earlier(vd_mono a, vd_mono b)
 }
 
 /* Wakes the thread in vdi_etcd_store_wait if the outcome is known. */
-static void tell_starter_locked(struct vdi_etcd_store *store)
+static void notify_starter_locked(struct vdi_etcd_store *store)
 {
 	struct vdi_wait *starter = store->starter;
 
@@ -60,7 +60,7 @@ static void on_sign_of_life(void *arg, const struct vd_etcd_error *error, const 
 		store->refusal = failure.code;
 		store->refusal_error = failure;
 	}
-	vd_actor_wake(store->keeper);
+	vd_actor_wake(store->maintenance);
 	vdi_lock_release(&store->lock);
 }
 
@@ -82,7 +82,7 @@ static vd_mono ask_for_life(struct vdi_etcd_store *store)
 		is_asking = true;
 	vdi_lock_release(&store->lock);
 	if (is_asking)
-		return is_well ? due : VD_NEVER; /* the response wakes the keeper */
+		return is_well ? due : VD_NEVER; /* the response wakes the maintenance actor */
 	if (vd_etcd_range(store->client, &options, &request, on_sign_of_life, store) == VD_OK)
 		return VD_NEVER;
 	vdi_lock_acquire(&store->lock);
@@ -99,7 +99,7 @@ static bool request_progress(struct vdi_etcd_store *store)
 	bool		    is_asked = true;
 
 	for (size_t i = 0; i < 2; i++) {
-		call.metadata = &vdi_etcd_store_past;
+		call.metadata = &vdi_etcd_store_history_stream;
 		call.metadata_count = i;
 		if (atomic_load(&store->known->progress_wanted[i]) > 0)
 			is_asked &= vd_etcd_request_progress(store->client, &call, NULL) ==
@@ -149,7 +149,7 @@ void vdi_etcd_store_free(struct vdi_etcd_store *store)
 	vdi_free(store);
 }
 
-static void keeper_gone(void *arg)
+static void maintenance_ended(void *arg)
 {
 	struct vdi_etcd_store *store = arg;
 	void (*closed)(void *) = store->closed;
@@ -167,38 +167,38 @@ static void client_gone(void *arg)
 
 	vdi_lock_acquire(&store->lock);
 	store->is_client_gone = true;
-	vd_actor_wake(store->keeper);
+	vd_actor_wake(store->maintenance);
 	vdi_lock_release(&store->lock);
 }
 
 /* Runs the steps of the shutdown, each once. */
 static void run_shutdown(struct vdi_etcd_store *store)
 {
-	bool close_client, close_keeper;
+	bool close_client, close_actor;
 
 	vdi_lock_acquire(&store->lock);
 	close_client = store->client_is_unused && !store->is_client_closing;
 	if (close_client)
 		store->is_client_closing = true;
-	close_keeper = store->is_client_gone && store->is_closing;
+	close_actor = store->is_client_gone && store->is_closing;
 	vdi_lock_release(&store->lock);
 	if (close_client) {
 		vdi_lock_acquire(&store->known->lock);
-		store->known->keeper = NULL;
+		store->known->maintenance = NULL;
 		vdi_lock_release(&store->known->lock);
 		vdi_etcd_compactor_stop(&store->compactor);
 		vd_etcd_close(store->client, client_gone, store);
-	} else if (close_keeper) {
-		vd_actor_close(store->keeper, keeper_gone, store);
+	} else if (close_actor) {
+		vd_actor_close(store->maintenance, maintenance_ended, store);
 	}
 }
 
-void vdi_etcd_store_keeper_run(void *arg)
+void vdi_etcd_store_maintenance_run(void *arg)
 {
 	struct vdi_etcd_store *store = arg;
 	vd_mono		       due;
 
-	if (vdi_etcd_store_is_shut(store)) {
+	if (vdi_etcd_store_is_shut_down(store)) {
 		run_shutdown(store);
 		return;
 	}
@@ -207,7 +207,7 @@ void vdi_etcd_store_keeper_run(void *arg)
 	due = earlier(due, vdi_etcd_compactor_run(&store->compactor));
 	due = earlier(due, ask_for_progress(store));
 	vdi_lock_acquire(&store->lock);
-	tell_starter_locked(store);
+	notify_starter_locked(store);
 	vdi_lock_release(&store->lock);
-	vd_actor_set_timer(store->keeper, due);
+	vd_actor_set_timer(store->maintenance, due);
 }
