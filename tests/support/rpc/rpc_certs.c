@@ -2,6 +2,8 @@
 #include "temp_folder.h"
 #include "vdtest.h"
 
+struct rpc_certs rpc_certs;
+
 static bool run(const struct rpc_certs *certs, const char *arguments)
 {
 	char command[1024];
@@ -57,4 +59,22 @@ const char *rpc_certs_path(const struct rpc_certs *certs, const char *name)
 void rpc_certs_remove(struct rpc_certs *certs)
 {
 	temp_folder_remove(certs->directory);
+}
+
+int rpc_certs_set_up(void **state)
+{
+	(void) state;
+	if (!rpc_certs_make(&rpc_certs)) {
+		printf("skipped: openssl cannot make certificates\n");
+		rpc_certs_remove(&rpc_certs);
+		exit(77);
+	}
+	return 0;
+}
+
+int rpc_certs_tear_down(void **state)
+{
+	(void) state;
+	rpc_certs_remove(&rpc_certs);
+	return 0;
 }

@@ -24,4 +24,11 @@ const char *rpc_certs_path(const struct rpc_certs *certs, const char *name);
 bool rpc_certs_revoke(const struct rpc_certs *certs, const char *certificate, const char *out);
 void rpc_certs_remove(struct rpc_certs *certs);
 
+/* For a group of tests: one set of certificates, made before the first test and removed after the last one.
+ * Without openssl(1), rpc_certs_set_up ends the program as skipped. */
+extern struct rpc_certs rpc_certs;
+
+int rpc_certs_set_up(void **state);
+int rpc_certs_tear_down(void **state);
+
 #endif

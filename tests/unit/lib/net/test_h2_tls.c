@@ -43,30 +43,11 @@ ssize_t recv(int fd, void *room, size_t size, int flags)
 			NULL);
 }
 
-static struct rpc_certs certs;
-
 struct pair {
 	struct vdi_h2_tls  *tls[2];
 	struct vdi_h2_link *links[2];
 	int		    fds[2];
 };
-
-static int make_certs(void **state)
-{
-	(void) state;
-	if (!rpc_certs_make(&certs)) {
-		printf("skipped: openssl cannot make certificates\n");
-		exit(77);
-	}
-	return 0;
-}
-
-static int remove_certs(void **state)
-{
-	(void) state;
-	rpc_certs_remove(&certs);
-	return 0;
-}
 
 /* Shakes hands; what TLS 1.3 sends behind that is taken. */
 static void open_pair_with(void **state, const struct vdi_rpc_tls *client,
@@ -99,9 +80,9 @@ static void open_pair_with(void **state, const struct vdi_rpc_tls *client,
 
 static int open_pair(void **state)
 {
-	const struct vdi_rpc_tls	client = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
-	const struct vdi_rpc_server_tls server = { .cert_path = rpc_certs_path(&certs, "server.pem"),
-						   .key_path = rpc_certs_path(&certs, "server.key") };
+	const struct vdi_rpc_tls	client = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem") };
+	const struct vdi_rpc_server_tls server = { .cert_path = rpc_certs_path(&rpc_certs, "server.pem"),
+						   .key_path = rpc_certs_path(&rpc_certs, "server.key") };
 
 	open_pair_with(state, &client, &server);
 	return 0;
@@ -332,7 +313,7 @@ static void a_handshake_that_breaks_says_why(void **state)
 
 static FILE *open_file(const char *name, const char *mode)
 {
-	FILE *file = fopen(rpc_certs_path(&certs, name), mode);
+	FILE *file = fopen(rpc_certs_path(&rpc_certs, name), mode);
 
 	assert_non_null(file);
 	return file;
@@ -383,12 +364,12 @@ static void expect_name(const char *name, int size, size_t room_size, const char
 	void			 *opened;
 
 	make_certificate(name, size);
-	client = (struct vdi_rpc_tls) { .ca_path = rpc_certs_path(&certs, "ca.pem"),
-					.cert_path = rpc_certs_path(&certs, "named.pem"),
-					.key_path = rpc_certs_path(&certs, "named.key") };
-	server = (struct vdi_rpc_server_tls) { .cert_path = rpc_certs_path(&certs, "server.pem"),
-					       .key_path = rpc_certs_path(&certs, "server.key"),
-					       .client_ca_path = rpc_certs_path(&certs, "ca.pem") };
+	client = (struct vdi_rpc_tls) { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem"),
+					.cert_path = rpc_certs_path(&rpc_certs, "named.pem"),
+					.key_path = rpc_certs_path(&rpc_certs, "named.key") };
+	server = (struct vdi_rpc_server_tls) { .cert_path = rpc_certs_path(&rpc_certs, "server.pem"),
+					       .key_path = rpc_certs_path(&rpc_certs, "server.key"),
+					       .client_ca_path = rpc_certs_path(&rpc_certs, "ca.pem") };
 	open_pair_with(&opened, &client, &server);
 	pair = opened;
 	memset(room, 'x', sizeof room);
@@ -432,5 +413,5 @@ int main(void)
 		cmocka_unit_test(a_common_name_is_whole_or_none),
 	};
 
-	return cmocka_run_group_tests(tests, make_certs, remove_certs);
+	return cmocka_run_group_tests(tests, rpc_certs_set_up, rpc_certs_tear_down);
 }

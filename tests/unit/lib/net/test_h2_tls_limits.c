@@ -5,30 +5,11 @@
 #include "rpc_certs.h"
 #include "rpc_fixture.h"
 
-static struct rpc_certs certs;
-
-static int make_certs(void **state)
-{
-	(void) state;
-	if (!rpc_certs_make(&certs)) {
-		printf("skipped: openssl cannot make certificates\n");
-		exit(77);
-	}
-	return 0;
-}
-
-static int remove_certs(void **state)
-{
-	(void) state;
-	rpc_certs_remove(&certs);
-	return 0;
-}
-
 static struct vdi_rpc_server_tls server_tls(void)
 {
-	return (struct vdi_rpc_server_tls) { .cert_path = rpc_certs_path(&certs, "server.pem"),
-					     .key_path = rpc_certs_path(&certs, "server.key"),
-					     .client_ca_path = rpc_certs_path(&certs, "ca.pem"),
+	return (struct vdi_rpc_server_tls) { .cert_path = rpc_certs_path(&rpc_certs, "server.pem"),
+					     .key_path = rpc_certs_path(&rpc_certs, "server.key"),
+					     .client_ca_path = rpc_certs_path(&rpc_certs, "ca.pem"),
 					     .require_client_cert = true };
 }
 
@@ -46,14 +27,14 @@ static void expect(const char *name, bool is_served)
 {
 	char		       cert[32], key[32], address[128];
 	const char	      *endpoint = address;
-	struct vdi_rpc_tls     tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls     tls = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem") };
 	struct vdi_rpc_client *client;
 	struct rpc_answer      answer;
 
 	snprintf(cert, sizeof cert, "%s.pem", name);
 	snprintf(key, sizeof key, "%s.key", name);
-	tls.cert_path = rpc_certs_path(&certs, cert);
-	tls.key_path = rpc_certs_path(&certs, key);
+	tls.cert_path = rpc_certs_path(&rpc_certs, cert);
+	tls.key_path = rpc_certs_path(&rpc_certs, key);
 	snprintf(address, sizeof address, "https://127.0.0.1%s", strrchr(rpc_echo_address(&echo), ':'));
 	client = rpc_connect(env, &endpoint, 1, &tls);
 	if (!is_served)
@@ -164,12 +145,12 @@ static void a_revoked_certificate_is_refused(void **state)
 	char			  path[128], command[1024];
 
 	(void) state;
-	assert_true(rpc_certs_revoke(&certs, NULL, "crl.pem"));
-	snprintf(path, sizeof path, "%s", rpc_certs_path(&certs, "crl.pem"));
+	assert_true(rpc_certs_revoke(&rpc_certs, NULL, "crl.pem"));
+	snprintf(path, sizeof path, "%s", rpc_certs_path(&rpc_certs, "crl.pem"));
 	tls.crl_path = path;
 	start(&tls);
 	expect("client", true);
-	assert_true(rpc_certs_revoke(&certs, "client.pem", "crl.pem"));
+	assert_true(rpc_certs_revoke(&rpc_certs, "client.pem", "crl.pem"));
 	expect("client", false);
 	expect("elsewhere", true);
 	snprintf(command, sizeof command, "openssl crl -in %s -outform DER -out %s.der && mv %s.der %s", path,
@@ -192,5 +173,5 @@ int main(void)
 		RPC_TEST(a_revoked_certificate_is_refused),
 	};
 
-	return cmocka_run_group_tests(tests, make_certs, remove_certs);
+	return cmocka_run_group_tests(tests, rpc_certs_set_up, rpc_certs_tear_down);
 }

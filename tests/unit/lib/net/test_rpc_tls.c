@@ -4,25 +4,6 @@
 #include "rpc_fixture.h"
 #include "rpc_under_test.h"
 
-static struct rpc_certs certs;
-
-static int make_certs(void **state)
-{
-	(void) state;
-	if (!rpc_certs_make(&certs)) {
-		printf("skipped: openssl cannot make certificates\n");
-		exit(77);
-	}
-	return 0;
-}
-
-static int remove_certs(void **state)
-{
-	(void) state;
-	rpc_certs_remove(&certs);
-	return 0;
-}
-
 static struct vdi_rpc_server_tls server_tls(const char *name, bool mutual)
 {
 	char pem[32];
@@ -31,9 +12,9 @@ static struct vdi_rpc_server_tls server_tls(const char *name, bool mutual)
 	snprintf(pem, sizeof pem, "%s.pem", name);
 	snprintf(key, sizeof key, "%s.key", name);
 	return (struct vdi_rpc_server_tls) {
-		.cert_path = rpc_certs_path(&certs, pem),
-		.key_path = rpc_certs_path(&certs, key),
-		.client_ca_path = mutual ? rpc_certs_path(&certs, "ca.pem") : NULL,
+		.cert_path = rpc_certs_path(&rpc_certs, pem),
+		.key_path = rpc_certs_path(&rpc_certs, key),
+		.client_ca_path = mutual ? rpc_certs_path(&rpc_certs, "ca.pem") : NULL,
 		.require_client_cert = mutual,
 	};
 }
@@ -85,7 +66,7 @@ static void expect_failure(const struct vdi_rpc_server_tls *server, const struct
 static void e204_the_scheme_decides_about_tls(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("server", false);
-	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem") };
 
 	(void) state;
 	expect_name(ask(&server, &tls, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "");
@@ -97,7 +78,7 @@ static void e204_the_scheme_decides_about_tls(void **state)
 static void a_certificate_that_nobody_trusts(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("stranger", false);
-	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem") };
 
 	(void) state;
 	expect_failure(&server, &tls, "https://", "127.0.0.1",
@@ -117,10 +98,10 @@ static void without_a_ca_the_systems_roots_count(void **state)
 	(void) state;
 	if (rpc_is_grpc()) /* it has roots of its own */
 		return;
-	assert_int_equal(setenv("SSL_CERT_FILE", rpc_certs_path(&certs, "ca.pem"), 1), 0);
+	assert_int_equal(setenv("SSL_CERT_FILE", rpc_certs_path(&rpc_certs, "ca.pem"), 1), 0);
 	expect_name(ask(&server, NULL, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "");
 	expect_name(ask(&server, &tls, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "");
-	tls.ca_path = rpc_certs_path(&certs, "stranger.pem");
+	tls.ca_path = rpc_certs_path(&rpc_certs, "stranger.pem");
 	expect_failure(&server, &tls, "https://", "127.0.0.1",
 		       "the server's certificate is not trusted (certificate verify failed)");
 	assert_int_equal(unsetenv("SSL_CERT_FILE"), 0);
@@ -129,7 +110,7 @@ static void without_a_ca_the_systems_roots_count(void **state)
 static void a_certificate_for_another_name(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("elsewhere", false);
-	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem") };
 
 	(void) state;
 	expect_failure(&server, &tls, "", "127.0.0.1", "the server's certificate is not valid for 127.0.0.1");
@@ -140,9 +121,9 @@ static void a_certificate_for_another_name(void **state)
 static void mutual_tls_tells_who_the_client_is(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("server", true);
-	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem"),
-					  .cert_path = rpc_certs_path(&certs, "client.pem"),
-					  .key_path = rpc_certs_path(&certs, "client.key") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem"),
+					  .cert_path = rpc_certs_path(&rpc_certs, "client.pem"),
+					  .key_path = rpc_certs_path(&rpc_certs, "client.key") };
 
 	(void) state;
 	expect_name(ask(&server, &tls, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "alice");
@@ -164,7 +145,7 @@ static void expect_cause_of_certificate(const char *cause, const char *best)
 static void a_client_certificate_that_is_missing_or_strange(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("server", true);
-	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem") };
 	struct rpc_answer	  answer;
 	char			  cause[256];
 
@@ -172,8 +153,8 @@ static void a_client_certificate_that_is_missing_or_strange(void **state)
 	answer = ask(&server, &tls, "https://", "127.0.0.1", VD_MS(100), cause);
 	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
 	expect_cause_of_certificate(cause, "the server requires a client certificate");
-	tls.cert_path = rpc_certs_path(&certs, "stranger.pem");
-	tls.key_path = rpc_certs_path(&certs, "stranger.key");
+	tls.cert_path = rpc_certs_path(&rpc_certs, "stranger.pem");
+	tls.key_path = rpc_certs_path(&rpc_certs, "stranger.key");
 	answer = ask(&server, &tls, "https://", "127.0.0.1", VD_MS(100), cause);
 	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
 	expect_cause_of_certificate(cause, "the server does not accept the client certificate");
@@ -182,7 +163,7 @@ static void a_client_certificate_that_is_missing_or_strange(void **state)
 static void plain_text_and_tls_do_not_meet(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("server", false);
-	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem") };
 
 	(void) state;
 	expect_failure(&server, NULL, "http://", "127.0.0.1",
@@ -237,9 +218,9 @@ static void a_key_that_fits_no_certificate(void **state)
 {
 	struct vdi_rpc_server_tls     server = server_tls("server", false);
 	struct vdi_rpc_server_options options = { .tls = &server };
-	struct vdi_rpc_tls	      tls = { .ca_path = rpc_certs_path(&certs, "ca.pem"),
-					      .cert_path = rpc_certs_path(&certs, "client.pem"),
-					      .key_path = rpc_certs_path(&certs, "server.key") };
+	struct vdi_rpc_tls	      tls = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem"),
+					      .cert_path = rpc_certs_path(&rpc_certs, "client.pem"),
+					      .key_path = rpc_certs_path(&rpc_certs, "server.key") };
 	struct vd_error		      error = { 0 };
 	const char		     *endpoint = "https://127.0.0.1:1";
 	struct vdi_rpc_client_options client_options = { .endpoints = &endpoint,
@@ -269,7 +250,7 @@ static void a_key_that_fits_no_certificate(void **state)
 			"CA file \"%s\" cannot be used: no certificate can be read: no start line",
 			tls.ca_path);
 	assert_string_equal(error.message, wanted);
-	server.key_path = rpc_certs_path(&certs, "client.key");
+	server.key_path = rpc_certs_path(&rpc_certs, "client.key");
 	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
 	(void) snprintf(wanted, sizeof wanted,
 			"key \"%s\" cannot be used: it is not the key of \"%s\": key values mismatch",
@@ -286,9 +267,9 @@ static void a_key_that_fits_no_certificate(void **state)
  * back. */
 static void without_memory_there_is_no_client(void **state)
 {
-	struct vdi_rpc_tls	      tls = { .ca_path = rpc_certs_path(&certs, "ca.pem"),
-					      .cert_path = rpc_certs_path(&certs, "client.pem"),
-					      .key_path = rpc_certs_path(&certs, "client.key"),
+	struct vdi_rpc_tls	      tls = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem"),
+					      .cert_path = rpc_certs_path(&rpc_certs, "client.pem"),
+					      .key_path = rpc_certs_path(&rpc_certs, "client.key"),
 					      .server_name = "localhost" };
 	const char		     *endpoints[] = { "https://127.0.0.1:1", "unix:/nowhere/s" };
 	struct vdi_rpc_client_options options = { .endpoints = endpoints, .endpoint_count = 2, .tls = &tls };
@@ -332,7 +313,7 @@ static void count_record(void *arg, const struct vd_log_record *record)
 static void failed_handshakes_do_not_flood_the_log(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("stranger", false);
-	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem") };
 	struct vd_env_options	  options = VD_ENV_OPTIONS_INIT;
 	struct vd_env		 *plain = env;
 
@@ -363,5 +344,5 @@ int main(void)
 		RPC_TEST(failed_handshakes_do_not_flood_the_log),
 	};
 
-	return cmocka_run_group_tests(tests, make_certs, remove_certs);
+	return cmocka_run_group_tests(tests, rpc_certs_set_up, rpc_certs_tear_down);
 }

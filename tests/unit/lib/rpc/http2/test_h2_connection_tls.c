@@ -9,8 +9,6 @@
 #define CLOSED_EARLY                                                                                         \
 	"the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)"
 
-static struct rpc_certs certs;
-
 /* What the calls on the connection's socket do. */
 static struct {
 	int	 fd;			/* -1: none */
@@ -53,31 +51,14 @@ struct secured {
 	bool		    has_end; /* close_notify came */
 };
 
-static int make_certs(void **state)
-{
-	(void) state;
-	if (!rpc_certs_make(&certs)) {
-		printf("skipped: openssl cannot make certificates\n");
-		exit(77);
-	}
-	return 0;
-}
-
-static int remove_certs(void **state)
-{
-	(void) state;
-	rpc_certs_remove(&certs);
-	return 0;
-}
-
 static struct secured *make_pair(bool needs_client, const char *max_version)
 {
-	const struct vdi_rpc_tls	client = { .ca_path = rpc_certs_path(&certs, "ca.pem"),
-						   .cert_path = rpc_certs_path(&certs, "client.pem"),
-						   .key_path = rpc_certs_path(&certs, "client.key") };
-	const struct vdi_rpc_server_tls server = { .cert_path = rpc_certs_path(&certs, "server.pem"),
-						   .key_path = rpc_certs_path(&certs, "server.key"),
-						   .client_ca_path = rpc_certs_path(&certs, "ca.pem"),
+	const struct vdi_rpc_tls	client = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem"),
+						   .cert_path = rpc_certs_path(&rpc_certs, "client.pem"),
+						   .key_path = rpc_certs_path(&rpc_certs, "client.key") };
+	const struct vdi_rpc_server_tls server = { .cert_path = rpc_certs_path(&rpc_certs, "server.pem"),
+						   .key_path = rpc_certs_path(&rpc_certs, "server.key"),
+						   .client_ca_path = rpc_certs_path(&rpc_certs, "ca.pem"),
 						   .require_client_cert = needs_client,
 						   .max_version = max_version };
 	struct secured		       *s = test_calloc(1, sizeof *s);
@@ -602,5 +583,5 @@ int main(void)
 		cmocka_unit_test(the_name_is_that_of_the_certificate),
 	};
 
-	return cmocka_run_group_tests(tests, make_certs, remove_certs);
+	return cmocka_run_group_tests(tests, rpc_certs_set_up, rpc_certs_tear_down);
 }
