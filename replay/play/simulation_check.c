@@ -201,7 +201,7 @@ static size_t find_event(const struct vdi_simulation_watch *watch, int type, con
 }
 
 /* Writes the events that were delivered instead. */
-static void tell_events(const struct vdi_simulation_watch *watch, char *text, size_t size)
+static void format_events(const struct vdi_simulation_watch *watch, char *text, size_t size)
 {
 	size_t used = 0;
 
@@ -247,7 +247,7 @@ bool vd_simulation_expect_event(struct vd_simulation *simulation, unsigned numbe
 	if (watch->dropped)
 		return fail(simulation, "watch %u saw more than %d events: later events are not kept", number,
 			    VD_SIMULATION_EVENTS_MAX);
-	tell_events(watch, seen, sizeof seen);
+	format_events(watch, seen, sizeof seen);
 	if (revision)
 		(void) snprintf(at_revision, sizeof at_revision, " at revision %lld", (long long) revision);
 	return fail(simulation, "watch %u: expected %s%s%s%s; it saw %s", number,

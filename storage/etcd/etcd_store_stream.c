@@ -61,7 +61,7 @@ static void unref_locked(struct etcd_stream *stream)
 	vdi_free(stream);
 }
 
-static void tell_locked(struct etcd_stream *stream)
+static void notify_locked(struct etcd_stream *stream)
 {
 	if (stream->is_waiting && !stream->is_closed) {
 		stream->is_waiting = false;
@@ -128,7 +128,7 @@ static void stream_ended(struct etcd_stream *stream, const struct vd_etcd_error 
 	} else if (stream->status == VD_OK && stream->revision == 0) {
 		fail_locked(stream, VD_CORRUPT, "etcd ended a RangeStream without a revision in its headers");
 	}
-	tell_locked(stream);
+	notify_locked(stream);
 	unref_locked(stream);
 }
 
@@ -153,7 +153,7 @@ static bool on_part(void *arg, const struct vd_etcd_error *error, const struct v
 		goes_on = true;
 	} else if (keep_part_locked(stream, header, part)) {
 		stream->is_resume_owed = true;
-		tell_locked(stream);
+		notify_locked(stream);
 	} else {
 		fail_locked(stream, VD_NOMEM, "out of memory for a part of a list");
 		goes_on = is_over = true;

@@ -93,7 +93,7 @@ void vdi_h2_connection_arm_keepalive(struct vdi_h2_connection *connection)
 	vdi_h2_timer_set(connection->hub, &connection->timer, due);
 }
 
-static void look_after(struct vdi_h2_connection *connection, vd_mono now)
+static void check_keepalive(struct vdi_h2_connection *connection, vd_mono now)
 {
 	if (connection->has_pinged) {
 		note_end(connection, "keepalive ping failed to receive ACK within timeout");
@@ -123,7 +123,7 @@ static void fire(struct vdi_h2_timer *timer)
 	if (connection->is_closing)
 		note_end(connection, "");
 	else if (connection->is_ready)
-		look_after(connection, vd_env_now(vdi_h2_hub_env(connection->hub)));
+		check_keepalive(connection, vd_env_now(vdi_h2_hub_env(connection->hub)));
 	else if (connection->is_connecting)
 		note_end(connection, "connection timed out");
 	else if (connection->is_shaking)

@@ -551,7 +551,7 @@ void vdi_h2_rpc_data(struct vdi_h2_rpc *rpc, struct vd_bytes bytes)
 	give_window_back(rpc);
 }
 
-static void tell_opened(struct vdi_h2_rpc *rpc)
+static void notify_opened(struct vdi_h2_rpc *rpc)
 {
 	if (rpc->was_notified || !rpc->is_stream)
 		return;
@@ -563,7 +563,7 @@ static void tell_opened(struct vdi_h2_rpc *rpc)
 void vdi_h2_rpc_opened(struct vdi_h2_rpc *rpc)
 {
 	rpc->was_opened = true;
-	tell_opened(rpc);
+	notify_opened(rpc);
 }
 
 void vdi_h2_rpc_headers(struct vdi_h2_rpc *rpc, bool is_last)

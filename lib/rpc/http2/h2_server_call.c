@@ -308,7 +308,7 @@ void vdi_h2_server_call_finish_locked(struct vdi_h2_server_call *call, int code,
 
 /* ---- Receiving, on the loop's thread ---- */
 
-static void tell_message(struct vdi_h2_server_call *call, struct vdi_rpc_message *message)
+static void deliver_message(struct vdi_h2_server_call *call, struct vdi_rpc_message *message)
 {
 	bool is_notified;
 
@@ -380,7 +380,7 @@ static void deliver_half_close(struct vdi_h2_server_call *call)
 		return;
 	}
 	call->is_half_close_delivered = true;
-	tell_message(call, &none);
+	deliver_message(call, &none);
 }
 
 /* Delivers kept messages while the service requests more. */
@@ -395,7 +395,7 @@ static void deliver_kept(struct vdi_h2_server_call *call)
 	while (status == VD_OK && wants(call) && reads_on(call)) {
 		status = vdi_h2_inbox_next(&call->inbox, &message);
 		if (status == VD_OK)
-			tell_message(call, &message);
+			deliver_message(call, &message);
 		else if (status != VD_AGAIN)
 			fail_inbox(call, status);
 		else if (call->is_half_closed && !call->is_half_close_delivered)
@@ -428,7 +428,7 @@ void vdi_h2_server_call_data(struct vdi_h2_server_call *call, struct vd_bytes by
 		if (status == VD_OK || status == VD_AGAIN)
 			bytes = (struct vd_bytes) { (const char *) bytes.data + used, bytes.size - used };
 		if (status == VD_OK)
-			tell_message(call, &message);
+			deliver_message(call, &message);
 	}
 	call->is_delivering = false;
 	if (status != VD_OK && status != VD_AGAIN)
@@ -655,9 +655,9 @@ bool vdi_h2_server_call_check_progress(struct vdi_h2_server_call *call, bool has
 	vdi_lock_release(&call->lock);
 	if (call->waiting_then == 0 || call->sent - call->sent_then >= GETS_ON) {
 		call->sent_then = call->sent;
-		call->stalled_looks = 0;
+		call->stalled_checks = 0;
 	} else
-		call->stalled_looks++;
+		call->stalled_checks++;
 	return is_waiting;
 }
 

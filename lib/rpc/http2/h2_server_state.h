@@ -60,13 +60,13 @@ struct vdi_h2_server_loop {
 
 	/* Loop's thread only. */
 	struct vdi_h2_server_connection *connections;
-	struct vdi_h2_timer		 look; /* h2_server_unsent.c */
-	bool				 is_looking;
-	bool				 is_drained;  /* all connections have been notified */
-	bool				 is_notified; /* closing has ended all calls; new ones are refused */
+	struct vdi_h2_timer		 check_timer;  /* h2_server_unsent.c */
+	bool				 is_check_due; /* check_timer is set */
+	bool				 is_drained;   /* all connections have been notified */
+	bool				 is_notified;  /* closing has ended all calls; new ones are refused */
 };
 
-/* Has an opening first, then one of the others; after its end none. */
+/* Of detection, connection and older one is set; detection until the protocol is known. At the end none. */
 struct vdi_h2_server_connection {
 	struct vdi_h2_server_loop	*loop;
 	struct vdi_h2_detection		*detection;
@@ -142,7 +142,7 @@ struct vdi_h2_server_call {
 	uint64_t sent;		  /* bytes */
 	uint64_t sent_then;	  /* at the last check with progress */
 	size_t	 waiting_then;	  /* unsent bytes at the last check */
-	unsigned stalled_looks;	  /* checks since the last progress */
+	unsigned stalled_checks;  /* since the last progress */
 
 	_Atomic bool wants_message; /* set by any thread, cleared by the loop */
 

@@ -20,9 +20,9 @@
 #include "env.h"
 #include "h2_server_state.h"
 
-#define LOOK_EVERY VD_MS(100)
-#define CUTS_PER_LOOK 64
-#define STALLED_LOOKS 10
+#define CHECK_EVERY VD_MS(100)
+#define CUTS_PER_CHECK 64
+#define STALLED_CHECKS 10
 #define SMALL_ANSWER_MAX ((size_t) 1024)
 
 static size_t pressed_from(const struct vdi_h2_server *server)
@@ -89,24 +89,24 @@ static struct vdi_h2_server_call *find_worst(struct vdi_h2_server_loop *loop)
 	for (struct vdi_h2_server_connection *connection = loop->connections; connection;
 	     connection = connection->next)
 		for (struct vdi_h2_server_call *call = connection->calls; call; call = call->next)
-			if (call->stalled_looks >= STALLED_LOOKS && call->waiting_then &&
+			if (call->stalled_checks >= STALLED_CHECKS && call->waiting_then &&
 			    (worst == NULL || call->waiting_then > worst->waiting_then))
 				worst = call;
 	return worst;
 }
 
-static void look(struct vdi_h2_timer *timer)
+static void check(struct vdi_h2_timer *timer)
 {
-	struct vdi_h2_server_loop *loop = VDI_CONTAINER_OF(timer, struct vdi_h2_server_loop, look);
+	struct vdi_h2_server_loop *loop = VDI_CONTAINER_OF(timer, struct vdi_h2_server_loop, check_timer);
 	struct vdi_h2_server	  *server = loop->server;
 	struct vdi_h2_server_call *worst;
 	bool			   is_waiting;
 
-	loop->is_looking = false;
+	loop->is_check_due = false;
 	/* Cleared before the check, because a sender that finds no room from here on sets it again. */
 	(void) atomic_exchange_explicit(&loop->is_pressed, false, memory_order_acq_rel);
 	is_waiting = check_all(loop);
-	for (unsigned i = 0; i < CUTS_PER_LOOK && unsent_of(server) > pressed_from(server) &&
+	for (unsigned i = 0; i < CUTS_PER_CHECK && unsent_of(server) > pressed_from(server) &&
 			     (worst = find_worst(loop)) != NULL;
 	     i++) {
 		vdi_h2_server_call_cut(worst);
@@ -118,18 +118,19 @@ static void look(struct vdi_h2_timer *timer)
 
 void vdi_h2_unsent_turn_pressed(struct vdi_h2_server_loop *loop)
 {
-	if (loop->is_looking)
+	if (loop->is_check_due)
 		return;
-	loop->is_looking = true;
-	loop->look.fire = look;
-	vdi_h2_timer_set(loop->hub, &loop->look, vd_mono_add(vd_env_now(loop->server->env), LOOK_EVERY));
+	loop->is_check_due = true;
+	loop->check_timer.fire = check;
+	vdi_h2_timer_set(loop->hub, &loop->check_timer,
+			 vd_mono_add(vd_env_now(loop->server->env), CHECK_EVERY));
 }
 
 void vdi_h2_unsent_stop(struct vdi_h2_server_loop *loop)
 {
-	if (loop->is_looking)
-		vdi_h2_timer_set(loop->hub, &loop->look, VD_NEVER);
-	loop->is_looking = false;
+	if (loop->is_check_due)
+		vdi_h2_timer_set(loop->hub, &loop->check_timer, VD_NEVER);
+	loop->is_check_due = false;
 }
 
 /* ---- Metrics ---- */

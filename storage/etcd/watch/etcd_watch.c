@@ -157,7 +157,7 @@ static struct vd_etcd_watch *watch_new(struct vd_etcd *client, const struct vd_e
 	watch->fragment = request->fragment;
 	watch->no_put = request->no_put;
 	watch->no_delete = request->no_delete;
-	watch->tells_created = request->created_notify;
+	watch->reports_created = request->created_notify;
 	watch->next_revision = watch->floor_revision = request->revision;
 	watch->last = &watch->first;
 	vdi_sm_init(&watch->sm, &vdi_etcd_watch_table, VDI_ETCD_WATCH_WAITING);

@@ -143,8 +143,8 @@ struct vd_etcd_watch {
 	TAILQ_ENTRY(vd_etcd_watch) stream_node; /* in the list of its state */
 	/* the server's revision at the first creation; 0: no response yet; read by any thread */
 	_Atomic vd_rev created_revision;
-	bool	       tells_created; /* report the first Created response to the user, once */
-	bool	       has_heard;     /* events or progress received since the creation on this connection */
+	bool	       reports_created; /* report the first Created response to the user, once */
+	bool	       has_heard; /* events or progress received since the creation on this connection */
 	struct vdi_sm  sm;
 	int64_t	       id;
 	vd_rev	       next_revision; /* start revision of the next create; 0: now */

@@ -175,7 +175,7 @@ static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_
 {
 	struct vdi_etcd_watch_batch *batch = NULL;
 
-	if (watch->tells_created) {
+	if (watch->reports_created) {
 		struct vdi_etcd_wire_events none = { 0 };
 
 		VDI_TRY(vdi_etcd_watch_batch_new(&response->header, &none, 0, &batch));
@@ -198,7 +198,7 @@ static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_
 		watch->next_revision = response->header.revision;
 	if (batch == NULL)
 		return VD_OK;
-	watch->tells_created = false;
+	watch->reports_created = false;
 	return vdi_etcd_watch_put(watch, batch) ? pause(stream, watch) : VD_OK;
 }
 
