@@ -58,12 +58,31 @@ bool vdi_percent_decode(struct vd_bytes text, bool plus, char *buffer, size_t *r
 	return true;
 }
 
+size_t vdi_percent_encode(struct vd_bytes text, char *buffer)
+{
+	static const char    digits[] = "0123456789ABCDEF";
+	const unsigned char *from = text.data;
+	size_t		     size = 0;
+
+	for (size_t i = 0; i < text.size; i++) {
+		unsigned char c = from[i];
+
+		if (vdi_ascii_is_alnum(c) || c == '-' || c == '.' || c == '_' || c == '~') {
+			buffer[size++] = (char) c;
+		} else {
+			buffer[size++] = '%';
+			buffer[size++] = digits[c >> 4];
+			buffer[size++] = digits[c & 15];
+		}
+	}
+	return size;
+}
+
 static bool is_token(unsigned char c)
 {
 	static const char marks[] = "!#$%&'*+-.^_`|~";
 
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-	       (c && strchr(marks, c) != NULL);
+	return vdi_ascii_is_alnum(c) || (c && strchr(marks, c) != NULL);
 }
 
 vd_status vdi_http_scan(struct vdi_http_scan *scan, struct vd_bytes bytes, size_t *ret_size,

@@ -94,6 +94,15 @@ struct vd_bytes vdi_http_trim(struct vd_bytes text);
 /* Decodes %XX (and '+' as a blank if plus is set) into buffer, which has at least text.size bytes. False: an
  * escape is malformed. */
 bool vdi_percent_decode(struct vd_bytes text, bool plus, char *buffer, size_t *ret_size);
-bool vdi_ascii_equal_fold(struct vd_bytes a, const char *b);
+/* Encodes all bytes but the unreserved characters of RFC 3986 as %XX into buffer, which has at least
+ * 3 * text.size bytes. Returns the size of the result, which has no NUL. */
+size_t vdi_percent_encode(struct vd_bytes text, char *buffer);
+bool   vdi_ascii_equal_fold(struct vd_bytes a, const char *b);
+
+/* Does not depend on the locale of the process, unlike isalnum. */
+static inline bool vdi_ascii_is_alnum(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
 
 #endif

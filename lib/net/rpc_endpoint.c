@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "buffer.h"
+#include "http_parser.h"
 #include "rpc_endpoint.h"
 
 #define ADDRESS_SIZE_MAX 1024
@@ -58,7 +59,7 @@ static const char *check_host_port(const char *text, size_t size)
 			     memchr(text, ':', host_size) != NULL)
 		return "is not host:port";
 	for (size_t i = 0; i < host_size; i++) {
-		if (!isalnum((unsigned char) text[i]) &&
+		if (!vdi_ascii_is_alnum((unsigned char) text[i]) &&
 		    strchr(text[0] == '[' ? "[]:.%-_" : ".-_", text[i]) == NULL)
 			return "has a host with a character that no host name has";
 	}

@@ -1,9 +1,8 @@
 /* Builds the path into a buffer of the caller, like snprintf. */
-#include <ctype.h>
-
 #include <vedette/kube.h>
 
 #include "base.h"
+#include "http_parser.h"
 
 struct writer {
 	char  *text;
@@ -24,22 +23,18 @@ static void put_text(struct writer *writer, const char *text)
 		put(writer, *text++);
 }
 
-/* Appends '/' and one segment, in which only the unreserved characters of RFC 3986 are unescaped. */
+/* Appends '/' and one segment, percent-encoded. */
 static void put_segment(struct writer *writer, struct vd_bytes segment)
 {
-	static const char    hex[] = "0123456789ABCDEF";
-	const unsigned char *bytes = segment.data;
+	const char *bytes = segment.data;
+	char	    encoded[3];
 
 	put(writer, '/');
 	for (size_t i = 0; i < segment.size; i++) {
-		if (isalnum(bytes[i]) || bytes[i] == '-' || bytes[i] == '.' || bytes[i] == '_' ||
-		    bytes[i] == '~') {
-			put(writer, (char) bytes[i]);
-		} else {
-			put(writer, '%');
-			put(writer, hex[bytes[i] >> 4]);
-			put(writer, hex[bytes[i] & 15]);
-		}
+		size_t size = vdi_percent_encode((struct vd_bytes) { bytes + i, 1 }, encoded);
+
+		for (size_t k = 0; k < size; k++)
+			put(writer, encoded[k]);
 	}
 }
 

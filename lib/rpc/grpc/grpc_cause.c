@@ -5,11 +5,12 @@
 #include <strings.h>
 
 #include "grpc_cause.h"
+#include "http_parser.h"
 
 /* Returns true for characters that need no escaping in the path of a URI. */
 static bool is_path_char(char c)
 {
-	return isalnum((unsigned char) c) || strchr("-._~!$&'()*+,;=:@/", c) != NULL;
+	return vdi_ascii_is_alnum((unsigned char) c) || strchr("-._~!$&'()*+,;=:@/", c) != NULL;
 }
 
 static void append_path(struct vdi_buffer *target, const char *text, size_t size)

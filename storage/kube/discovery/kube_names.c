@@ -4,9 +4,10 @@
  * A search passes over the table once for each way in which a name can match, and takes the first entry. */
 #include "kube_names.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <strings.h>
+
+#include "http_parser.h"
 
 void vdi_kube_names_fini(struct vdi_kube_names *names)
 {
@@ -32,7 +33,7 @@ static bool is_name(struct vd_bytes text)
 	if (text.size == 0 || text.size > VDI_KUBE_NAME_MAX)
 		return false;
 	for (size_t i = 0; i < text.size; i++)
-		if (!isalnum(bytes[i]) && bytes[i] != '-' && bytes[i] != '.' && bytes[i] != '_' &&
+		if (!vdi_ascii_is_alnum(bytes[i]) && bytes[i] != '-' && bytes[i] != '.' && bytes[i] != '_' &&
 		    bytes[i] != ':')
 			return false;
 	return bytes[0] != '.';

@@ -2,10 +2,11 @@
  * turn; each returns when it wants to run again. */
 #include "kube_source.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+#include "http_parser.h"
 
 #define TEXT_MAX 1024
 
@@ -13,21 +14,10 @@
 
 char *vdi_kube_escape(struct vd_bytes text)
 {
-	static const char    digits[] = "0123456789ABCDEF";
-	const unsigned char *from = text.data;
-	char		    *escaped = vdi_alloc(text.size * 3 + 1), *to = escaped;
+	char *escaped = vdi_alloc(text.size * 3 + 1);
 
-	for (size_t i = 0; escaped && i < text.size; i++) {
-		if (from[i] < 0x80 && (isalnum(from[i]) || strchr("-._~", from[i]))) {
-			*to++ = (char) from[i];
-		} else {
-			*to++ = '%';
-			*to++ = digits[from[i] >> 4];
-			*to++ = digits[from[i] & 15];
-		}
-	}
-	if (to)
-		*to = 0;
+	if (escaped)
+		escaped[vdi_percent_encode(text, escaped)] = 0;
 	return escaped;
 }
 

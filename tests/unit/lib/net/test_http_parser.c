@@ -190,6 +190,25 @@ static void malformed_chunks_are_refused(void **state)
 		assert_status(decode(rows[i], 100, body, &size, &used), VD_BAD_REQUEST);
 }
 
+static void percent_encoding_keeps_only_unreserved_characters(void **state)
+{
+	static const char unreserved[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+	unsigned char	  all[256];
+	char		  encoded[3 * 256], decoded[3 * 256];
+	size_t		  size, decoded_size, i;
+
+	for (i = 0; i < sizeof all; i++)
+		all[i] = (unsigned char) i;
+	size = vdi_percent_encode((struct vd_bytes) { all, sizeof all }, encoded);
+	assert_int_equal(size, strlen(unreserved) + 3 * (sizeof all - strlen(unreserved)));
+	for (i = 0; i < size; i++)
+		assert_true(encoded[i] == '%' || memchr(unreserved, encoded[i], strlen(unreserved)) != NULL);
+	assert_true(vdi_percent_decode((struct vd_bytes) { encoded, size }, false, decoded, &decoded_size));
+	assert_int_equal(decoded_size, sizeof all);
+	assert_memory_equal(decoded, all, sizeof all);
+	assert_int_equal(vdi_percent_encode(VD_BYTES_NONE, encoded), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +219,7 @@ int main(void)
 		cmocka_unit_test(h601_long_lines_and_heads_are_refused),
 		cmocka_unit_test(h506_chunked_bodies_are_decoded_however_they_arrive),
 		cmocka_unit_test(malformed_chunks_are_refused),
+		cmocka_unit_test(percent_encoding_keeps_only_unreserved_characters),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -397,6 +397,26 @@ static void paths_of_objects(void **state)
 	assert_int_equal(vd_kube_path(&nodes, none, b, NULL, 0), 15);
 }
 
+/* No byte of a name ends the segment or the path. */
+static void each_byte_of_a_name_stays_in_its_segment(void **state)
+{
+	static const struct vd_kube_resource nodes = { NULL, "v1", "nodes", NULL, true };
+	char				     path[64], expected[64];
+
+	for (int byte = 0; byte < 256; byte++) {
+		const unsigned char name[] = { 'a', (unsigned char) byte, 'b' };
+		bool		    is_plain = (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
+				(byte >= 'a' && byte <= 'z') || (byte && strchr("-._~", byte));
+
+		snprintf(expected, sizeof expected,
+			 is_plain ? "/api/v1/nodes/a%cb" : "/api/v1/nodes/a%%%02Xb", byte);
+		assert_int_equal(
+			vd_kube_path(&nodes, VD_BYTES_NONE, (struct vd_bytes) { name, 3 }, path, sizeof path),
+			strlen(expected));
+		assert_string_equal(path, expected);
+	}
+}
+
 static void torture_allocations(void **state)
 {
 	for (int plain = 0; plain < 2; plain++)
@@ -442,6 +462,7 @@ int main(void)
 		cmocka_unit_test(thousands_of_groups),
 		cmocka_unit_test(closing_answers_every_find),
 		cmocka_unit_test(paths_of_objects),
+		cmocka_unit_test(each_byte_of_a_name_stays_in_its_segment),
 		cmocka_unit_test(torture_allocations),
 	};
 

@@ -100,6 +100,33 @@ static void ranges_are_lists_of_the_server(void **state)
 	kube_world_close(&world);
 }
 
+/* Only "ns/" up to "ns0" is a namespace; a longer interval has its neighbours, too. */
+static void an_interval_beyond_a_namespace_is_a_list_of_all(void **state)
+{
+	static const struct {
+		const char *end;
+		size_t	    count;
+	} cases[] = { { "a0", 2 }, { "a1", 3 }, { "a~", 4 }, { "a/y", 1 }, { "a00", 2 }, { "b0", 5 } };
+	struct kube_world world;
+
+	kube_world_open(&world, 1);
+	kube_peer_put(world.peer, "pods", "a", "x", "");
+	kube_peer_put(world.peer, "pods", "a", "y", "");
+	kube_peer_put(world.peer, "pods", "a0", "x", "");
+	kube_peer_put(world.peer, "pods", "aa", "x", "");
+	kube_peer_put(world.peer, "pods", "b", "x", "");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
+		char		   end[64];
+		struct kube_answer answer;
+
+		snprintf(end, sizeof end, KUBE_PREFIX "%s", cases[i].end);
+		answer = kube_world_range(&world, KUBE_PREFIX "a/", strlen(KUBE_PREFIX "a/"), end, 0, 0);
+		assert_status(answer.status, VD_OK);
+		assert_int_equal(answer.count, cases[i].count);
+	}
+	kube_world_close(&world);
+}
+
 static void one_request_answers_all_that_ask_for_the_revision(void **state)
 {
 	struct kube_world	world;
@@ -148,6 +175,40 @@ static void writes_become_requests_with_preconditions(void **state)
 	assert_true(kube_world_txn(&world, KUBE_PREFIX "a/x", -1, POD_X).succeeded);
 	assert_true(kube_world_txn(&world, KUBE_PREFIX "a/x", -1, NULL).succeeded);
 	assert_int_equal(kube_peer_count(world.peer, "pods"), 0);
+	kube_world_close(&world);
+}
+
+static bool has_written(void *arg)
+{
+	return ((struct kube_peer *) arg)->writes > 0;
+}
+
+/* The object may exist: an answer that it does not would be wrong. */
+static void a_failed_read_of_the_else_branch_fails_the_transaction(void **state)
+{
+	struct vd_op	      success = { .kind = VD_OP_PUT,
+					  .key = vd_bytes_of(KUBE_PREFIX "a/x"),
+					  .value = vd_bytes_of(POD_X) };
+	struct vd_op	      failure = { .kind = VD_OP_RANGE, .range = { .key = success.key, .limit = 1 } };
+	struct vd_compare     compare = { .target = VD_COMPARE_MOD,
+					  .result = VD_COMPARE_EQUAL,
+					  .key = success.key };
+	struct vd_txn_request request = { .compares = &compare,
+					  .compare_count = 1,
+					  .success = &success,
+					  .success_count = 1,
+					  .failure = &failure,
+					  .failure_count = 1 };
+	struct kube_world     world;
+	struct kube_answer    answer = { 0 };
+
+	kube_world_open(&world, 3);
+	kube_peer_put(world.peer, "pods", "a", "x", "");
+	assert_status(kube_world_begin_txn(&world, &request, &answer), VD_OK);
+	assert_true(vdi_sim_run_until(world.env, has_written, world.peer, VD_SECONDS(10)));
+	world.peer->token = "another";
+	assert_true(vdi_sim_run_until(world.env, kube_answer_has_come, &answer, VD_SECONDS(60)));
+	assert_true(answer.status != VD_OK);
 	kube_world_close(&world);
 }
 
@@ -294,6 +355,31 @@ static void silence_is_noticed_and_reported(void **state)
 	assert_int_equal(world.peer->watches, watches + 2);
 	vd_kube_health(world.kube, health_of, &health);
 	assert_int_equal(health.error.code, VD_TIMEOUT);
+	kube_world_close(&world);
+}
+
+/* Each byte of the server counts, also those of bookmarks and repeated events. */
+static void health_says_when_the_server_was_heard(void **state)
+{
+	struct kube_world     world;
+	struct vd_kube_health health = { 0 };
+	vd_mono		      now;
+
+	kube_world_open(&world, 9);
+	kube_world_open_cacher(&world);
+	kube_world_settle(&world);
+	for (int i = 0; i < 3; i++) {
+		vdi_sim_advance(world.env, VD_SECONDS(20));
+		now = vd_env_now(world.env);
+		vd_kube_health(world.kube, health_of, &health);
+		assert_true(health.heard.ns > 0);
+		if (i)
+			assert_true(vd_mono_since(now, health.heard).ns >= VD_SECONDS(19).ns);
+		kube_peer_put(world.peer, "pods", "a", "x", "");
+		vdi_sim_advance(world.env, VD_SECONDS(1));
+		vd_kube_health(world.kube, health_of, &health);
+		assert_true(health.heard.ns >= now.ns);
+	}
 	kube_world_close(&world);
 }
 
@@ -555,13 +641,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_cacher_follows_the_server),
 		cmocka_unit_test(ranges_are_lists_of_the_server),
+		cmocka_unit_test(an_interval_beyond_a_namespace_is_a_list_of_all),
 		cmocka_unit_test(one_request_answers_all_that_ask_for_the_revision),
 		cmocka_unit_test(writes_become_requests_with_preconditions),
+		cmocka_unit_test(a_failed_read_of_the_else_branch_fails_the_transaction),
 		cmocka_unit_test(other_transactions_are_unsupported),
 		cmocka_unit_test(a_consistent_list_needs_no_list_of_the_server),
 		cmocka_unit_test(a_server_without_bookmarks_ends_progress),
 		cmocka_unit_test(a_removed_resource_empties_the_cache_and_comes_back),
 		cmocka_unit_test(silence_is_noticed_and_reported),
+		cmocka_unit_test(health_says_when_the_server_was_heard),
 		cmocka_unit_test(a_closed_store_answers_and_ends_watches),
 		cmocka_unit_test(events_of_one_revision_are_one_batch),
 		cmocka_unit_test(a_restored_server_is_noticed_by_its_uid),
