@@ -100,6 +100,32 @@ static void ranges_are_lists_of_the_server(void **state)
 	kube_world_close(&world);
 }
 
+/* A range that is not exactly that of a namespace begins in it and goes on behind it. */
+static void a_range_behind_a_namespace_has_what_follows(void **state)
+{
+	static const struct {
+		const char *end;
+		size_t	    count;
+	} cases[] = { { "a0", 2 }, { "a1", 3 }, { "b0", 4 }, { "a00", 3 }, { "a/q", 1 } };
+	struct kube_world world;
+
+	kube_world_open(&world, 1);
+	kube_peer_put(world.peer, "pods", "a", "p", "");
+	kube_peer_put(world.peer, "pods", "a", "r", "");
+	kube_peer_put(world.peer, "pods", "a0", "p", "");
+	kube_peer_put(world.peer, "pods", "b", "p", "");
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
+		char		   end[64];
+		struct kube_answer answer;
+
+		snprintf(end, sizeof end, KUBE_PREFIX "%s", cases[i].end);
+		answer = kube_world_range(&world, KUBE_PREFIX "a/", strlen(KUBE_PREFIX "a/"), end, 0, 0);
+		assert_status(answer.status, VD_OK);
+		assert_int_equal(answer.count, cases[i].count);
+	}
+	kube_world_close(&world);
+}
+
 static void one_request_answers_all_that_ask_for_the_revision(void **state)
 {
 	struct kube_world	world;
@@ -151,6 +177,38 @@ static void writes_become_requests_with_preconditions(void **state)
 	kube_world_close(&world);
 }
 
+static bool has_written(void *arg)
+{
+	return ((struct kube_peer *) arg)->writes > 0;
+}
+
+/* The write is refused, and the object cannot be read: that is no answer about the object. */
+static void a_failed_read_of_the_else_branch_fails_the_transaction(void **state)
+{
+	struct vd_compare     compare = { .target = VD_COMPARE_MOD,
+					  .result = VD_COMPARE_EQUAL,
+					  .key = vd_bytes_of(KUBE_PREFIX "a/x") };
+	struct vd_op	      put = { .kind = VD_OP_PUT, .key = compare.key, .value = vd_bytes_of(POD_X) };
+	struct vd_op	      get = { .kind = VD_OP_RANGE, .range = { .key = compare.key, .limit = 1 } };
+	struct vd_txn_request request = { .compares = &compare,
+					  .compare_count = 1,
+					  .success = &put,
+					  .success_count = 1,
+					  .failure = &get,
+					  .failure_count = 1 };
+	struct kube_answer    answer = { 0 };
+	struct kube_world     world;
+
+	kube_world_open(&world, 3);
+	kube_peer_put(world.peer, "pods", "a", "x", "");
+	assert_status(kube_world_begin_txn(&world, &request, &answer), VD_OK);
+	assert_true(vdi_sim_run_until(world.env, has_written, world.peer, VD_SECONDS(10)));
+	world.peer->faults.refused = 100;
+	assert_true(vdi_sim_run_until(world.env, kube_answer_has_come, &answer, VD_SECONDS(200)));
+	assert_status(answer.status, VD_UNAVAILABLE);
+	kube_world_close(&world);
+}
+
 static void other_transactions_are_unsupported(void **state)
 {
 	struct kube_world world;
@@ -189,6 +247,7 @@ static void a_consistent_list_needs_no_list_of_the_server(void **state)
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 	struct kube_answer     answer = { 0 };
 	vd_mono		       begun;
+	unsigned	       asked;
 	struct vd_error	       error;
 
 	kube_world_open(&world, 5);
@@ -198,12 +257,14 @@ static void a_consistent_list_needs_no_list_of_the_server(void **state)
 	for (int i = 0; i < 10; i++)
 		kube_peer_advance(world.peer);
 	begun = vd_env_now(world.env);
+	asked = world.peer->current;
 	assert_status(vd_cacher_list(world.cacher, &options, on_list, &answer, &error), VD_OK);
 	assert_true(vdi_sim_run_until(world.env, kube_answer_has_come, &answer, VD_SECONDS(10)));
 	assert_status(answer.status, VD_OK);
 	assert_true(answer.revision >= world.peer->revision);
 	assert_true(vd_mono_since(vd_env_now(world.env), begun).ns < VD_SECONDS(2).ns);
 	assert_int_equal(world.peer->lists, 0);
+	assert_int_equal(world.peer->current, asked + 2); /* the list and one proof */
 	assert_int_equal(world.cacher->reflector.relists, 0);
 	kube_world_close(&world);
 }
@@ -272,6 +333,26 @@ static void a_removed_resource_empties_the_cache_and_comes_back(void **state)
 	assert_true(kube_world_is_equal(&world));
 	vd_kube_health(world.kube, health_of, &health);
 	assert_int_equal(health.state, VD_KUBE_WATCHING);
+	kube_world_close(&world);
+}
+
+static void health_says_when_the_server_was_heard(void **state)
+{
+	struct kube_world     world;
+	struct vd_kube_health health = { 0 };
+	vd_mono		      put;
+
+	kube_world_open(&world, 9);
+	kube_world_open_cacher(&world);
+	kube_world_settle(&world);
+	vdi_sim_advance(world.env, VD_SECONDS(3));
+	put = vd_env_now(world.env);
+	vd_kube_health(world.kube, health_of, &health);
+	assert_in_range(health.heard.ns, 1, put.ns - 1);
+	kube_peer_put(world.peer, "pods", "a", "x", "");
+	vdi_sim_advance(world.env, VD_SECONDS(1));
+	vd_kube_health(world.kube, health_of, &health);
+	assert_in_range(health.heard.ns, put.ns, vd_env_now(world.env).ns);
 	kube_world_close(&world);
 }
 
@@ -555,12 +636,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_cacher_follows_the_server),
 		cmocka_unit_test(ranges_are_lists_of_the_server),
+		cmocka_unit_test(a_range_behind_a_namespace_has_what_follows),
 		cmocka_unit_test(one_request_answers_all_that_ask_for_the_revision),
 		cmocka_unit_test(writes_become_requests_with_preconditions),
+		cmocka_unit_test(a_failed_read_of_the_else_branch_fails_the_transaction),
 		cmocka_unit_test(other_transactions_are_unsupported),
 		cmocka_unit_test(a_consistent_list_needs_no_list_of_the_server),
 		cmocka_unit_test(a_server_without_bookmarks_ends_progress),
 		cmocka_unit_test(a_removed_resource_empties_the_cache_and_comes_back),
+		cmocka_unit_test(health_says_when_the_server_was_heard),
 		cmocka_unit_test(silence_is_noticed_and_reported),
 		cmocka_unit_test(a_closed_store_answers_and_ends_watches),
 		cmocka_unit_test(events_of_one_revision_are_one_batch),
