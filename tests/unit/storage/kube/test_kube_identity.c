@@ -559,6 +559,39 @@ static void a_program_gives_a_token(void **state)
 	close_identity(identity);
 }
 
+/* Without a token, and with one: the certificate is the one of this run. */
+static void a_program_gives_a_certificate(void **state)
+{
+	static const char *const tokens[] = { "", "\"token\":\"first\"," };
+	struct vdi_kube_tls	 tls;
+
+	(void) state;
+	for (unsigned i = 0; i < VDI_ARRAY_SIZE(tokens); i++) {
+		struct vdi_kube_identity *identity;
+		char			  text[512];
+
+		make_program("cat answer");
+		snprintf(text, sizeof text,
+			 "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","
+			 "\"status\":{%s\"clientCertificateData\":\"CERT%u\",\"clientKeyData\":\"KEY%u\"}}",
+			 tokens[i], i, i);
+		write_file("answer", text);
+		identity = open_identity();
+		expect_status(identity, VD_AGAIN);
+		vdi_sim_run_until_idle(world.env);
+		assert_true(take(identity).tls_changed);
+		expect_token(identity, i ? "first" : NULL);
+		vdi_kube_identity_tls(identity, &tls);
+		snprintf(text, sizeof text, "CERT%u", i);
+		assert_true(vd_bytes_equal(tls.cert, vd_bytes_of(text)));
+		snprintf(text, sizeof text, "KEY%u", i);
+		assert_true(vd_bytes_equal(tls.key, vd_bytes_of(text)));
+		vdi_kube_identity_configured(identity);
+		assert_false(take(identity).tls_changed);
+		close_identity(identity);
+	}
+}
+
 static void a_rejected_credential_is_replaced(void **state)
 {
 	struct vdi_kube_identity *identity;
@@ -705,6 +738,7 @@ int main(void)
 		TEST(a_token_file_has_one_word),
 		TEST(certificates_are_read_again),
 		TEST(a_program_gives_a_token),
+		TEST(a_program_gives_a_certificate),
 		TEST(a_rejected_credential_is_replaced),
 		TEST(a_program_that_fails_is_run_again),
 		TEST(a_credential_that_expired_before),
