@@ -264,7 +264,7 @@ static void a_kubeconfig_and_its_contexts(void **state)
 static void the_home_and_the_list(void **state)
 {
 	struct vdi_kubeconfig config;
-	char		      list[600];
+	char		      list[600], message[200];
 
 	(void) state;
 	assert_int_equal(mkdir(path_of(".kube"), 0700), 0);
@@ -282,6 +282,12 @@ static void the_home_and_the_list(void **state)
 	assert_string_equal(config.server, "https://second");
 	assert_string_equal(config.token, "from-first");
 	vdi_kubeconfig_fini(&config);
+	/* What is in none of them is reported with the first one that is there. */
+	world.options.context = "other";
+	snprintf(message, sizeof message, "%s: ", path_of("first"));
+	assert_int_not_equal(find(&config), VD_OK);
+	assert_ptr_equal(strstr(world.error.message, message), world.error.message);
+	world.options.context = NULL;
 	(void) setenv("KUBECONFIG", path_of("absent"), 1);
 	expect_refusal(VD_INVALID_ARGUMENT, "absent");
 }
