@@ -336,6 +336,53 @@ static void a_removed_resource_empties_the_cache_and_comes_back(void **state)
 	kube_world_close(&world);
 }
 
+static void note_change(void *arg, const struct vd_kube_health *health)
+{
+	char *text = arg;
+
+	if (health->resource && strlen(text) < 100)
+		snprintf(text + strlen(text), 8, "%d ", (int) health->state);
+}
+
+/* Further attempts with the same error are no change of the state. */
+static void a_state_is_told_when_it_changes(void **state)
+{
+	struct kube_world      world;
+	struct vd_kube_options options = VD_KUBE_OPTIONS_INIT;
+	struct vd_kube_health  health = { 0 };
+	struct vd_error	       error;
+	char		       expected[32], text[128] = "";
+	unsigned	       attempts;
+
+	kube_world_open(&world, 9);
+	world.store = vd_store_close_wait(world.store);
+	world.kube = vd_kube_close_wait(world.kube);
+	options.server = "https://peer";
+	options.changed = note_change;
+	options.changed_arg = text;
+	assert_status(vdi_kube_open_over(world.env, &options, kube_peer_transport_new, &world.kube, &error),
+		      VD_OK);
+	assert_status(
+		vd_store_open_kube(world.kube, &kube_pods, NULL, KUBE_PREFIX, &world.store, &error),
+		VD_OK);
+	kube_world_open_cacher(&world);
+	kube_world_settle(&world);
+	text[0] = 0;
+	world.peer->faults.unreachable = 100;
+	kube_peer_cut(world.peer);
+	vdi_sim_advance(world.env, VD_SECONDS(20));
+	vd_kube_health(world.kube, health_of, &health);
+	attempts = health.attempts;
+	vdi_sim_advance(world.env, VD_SECONDS(100));
+	vd_kube_health(world.kube, health_of, &health);
+	assert_int_equal(health.state, VD_KUBE_RETRYING);
+	assert_true(health.attempts > attempts + 1);
+	snprintf(expected, sizeof expected, "%d ", VD_KUBE_RETRYING);
+	assert_string_equal(text, expected);
+	world.peer->faults.unreachable = 0;
+	kube_world_close(&world);
+}
+
 static void health_says_when_the_server_was_heard(void **state)
 {
 	struct kube_world     world;
@@ -644,6 +691,7 @@ int main(void)
 		cmocka_unit_test(a_consistent_list_needs_no_list_of_the_server),
 		cmocka_unit_test(a_server_without_bookmarks_ends_progress),
 		cmocka_unit_test(a_removed_resource_empties_the_cache_and_comes_back),
+		cmocka_unit_test(a_state_is_told_when_it_changes),
 		cmocka_unit_test(health_says_when_the_server_was_heard),
 		cmocka_unit_test(silence_is_noticed_and_reported),
 		cmocka_unit_test(a_closed_store_answers_and_ends_watches),
