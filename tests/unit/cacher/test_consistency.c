@@ -124,6 +124,29 @@ static void r5a1_the_digest_is_upstreams(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* Without a namespace, its slash remains. rules: T-151 */
+static void r5a1_the_digest_of_a_cluster_scoped_object(void **state)
+{
+	struct cacher_fixture f;
+	char		      text[128];
+	uint64_t	      digest = UINT64_C(0xcbf29ce484222325);
+	vd_rev		      revision;
+	struct vd_error	      error;
+
+	cacher_fixture_init(&f, 2);
+	f.options.cluster_scoped = true;
+	cacher_fixture_open(&f, NULL);
+	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/pods/x"),
+					vd_bytes_of("{\"metadata\":{\"name\":\"x\"}}"), &revision, &error),
+		      VD_OK);
+	pass(&f, PERIOD * 3 / 2 + 1);
+	snprintf(text, sizeof text, "/x/%lld", (long long) revision);
+	for (const char *at = text; *at; at++)
+		digest = (digest * UINT64_C(0x100000001b3)) ^ (unsigned char) *at;
+	assert_true(f.cacher->consistency.result_digest == digest);
+	cacher_fixture_teardown(&f);
+}
+
 /* Many pages at one revision, while others write. */
 static void r5a1_pages_are_read_at_one_revision(void **state)
 {
@@ -556,6 +579,7 @@ int main(void)
 		cmocka_unit_test(r5a0_an_answer_is_looked_at_at_once),
 		cmocka_unit_test(r5a0_it_can_be_switched_off),
 		cmocka_unit_test(r5a1_the_digest_is_upstreams),
+		cmocka_unit_test(r5a1_the_digest_of_a_cluster_scoped_object),
 		cmocka_unit_test(r5a1_pages_are_read_at_one_revision),
 		cmocka_unit_test(r5a2_r5a3_every_kind_of_difference_is_found),
 		cmocka_unit_test(r447_r452_r5a2_exact_reads_need_a_consistent_cache),

@@ -351,6 +351,26 @@ static void a_declared_label_is_indexed_once(void **state)
 	vd_env_free(env);
 }
 
+/* A new state gives the declared indexes up; they are built while the cache is already read. */
+static void declared_indexes_are_built_after_a_new_state(void **state)
+{
+	struct world	world;
+	struct vdi_btree objects;
+
+	world_init(&world);
+	assert_true(world.cache.store.indexes[0].is_usable);
+	vdi_btree_init(&objects, &vdi_object_btree_ops);
+	for (unsigned i = 0; i < 10; i++)
+		assert_status(vdi_btree_put(&objects, world.objects[i], NULL), VD_OK);
+	vdi_watch_cache_replace(&world.cache, &objects, -1, KEYS + 1, false);
+	assert_false(world.cache.store.indexes[0].is_usable);
+	vdi_watch_cache_build_indexes(&world.cache);
+	assert_true(world.cache.store.indexes[0].is_usable);
+	assert_in_range(world.cache.store.indexes[0].posting_count, 1, 10);
+	vdi_btree_fini(&objects);
+	world_fini(&world);
+}
+
 /* Not from the start, not after a list of the store, not when lost indexes are built again: each index costs
  * each change. */
 static void nothing_is_indexed_that_nobody_asks_for(void **state)
@@ -410,6 +430,7 @@ int main(void)
 		cmocka_unit_test(r443_labels_and_fields_are_indexed_when_lists_ask),
 		cmocka_unit_test(r443_few_objects_are_never_indexed),
 		cmocka_unit_test(a_declared_label_is_indexed_once),
+		cmocka_unit_test(declared_indexes_are_built_after_a_new_state),
 		cmocka_unit_test(nothing_is_indexed_that_nobody_asks_for),
 		cmocka_unit_test(r449_an_older_state_is_walked_by_its_keys),
 	};

@@ -157,6 +157,54 @@ static void old_records_are_forgotten(void **state)
 	vdi_event_correlator_fini(&correlator);
 }
 
+/* Of the records newest, middle and oldest, each is used again, before others are evicted. */
+static void the_record_that_was_used_longest_ago_is_evicted(void **state)
+{
+	static const uint64_t orders[3][3] = { { 2, 3, 1 }, { 1, 3, 2 }, { 1, 2, 3 } }; /* the oldest first */
+
+	for (uint64_t used = 1; used <= 3; used++) {
+		const uint64_t	       *order = orders[used - 1];
+		struct vdi_event_cache	cache;
+		struct vdi_event_key	key = { 0 };
+		uint64_t	       *record;
+
+		vdi_event_cache_init(&cache, sizeof *record, 3);
+		for (key.a = 1; key.a <= 3; key.a++) {
+			record = vdi_event_cache_at(&cache, key);
+			assert_int_equal(*record, 0);
+			*record = key.a;
+		}
+		key.a = used;
+		record = vdi_event_cache_at(&cache, key);
+		assert_int_equal(*record, used);
+		for (unsigned evicted = 1; evicted <= 3; evicted++) {
+			key.a = 10 + evicted;
+			*(uint64_t *) vdi_event_cache_at(&cache, key) = key.a;
+			assert_int_equal(cache.entries.count, 3);
+			for (unsigned i = 0; i < 3; i++) {
+				key.a = order[i];
+				assert_int_equal(vdi_hash_get(&cache.entries, key.a, &key) != NULL,
+						 i >= evicted);
+			}
+		}
+		vdi_event_cache_fini(&cache);
+	}
+}
+
+/* Both halves of a key count. */
+static void records_of_different_keys_are_different(void **state)
+{
+	struct vdi_event_cache cache;
+
+	vdi_event_cache_init(&cache, sizeof(uint64_t), 10);
+	*(uint64_t *) vdi_event_cache_at(&cache, (struct vdi_event_key) { 1, 1 }) = 11;
+	*(uint64_t *) vdi_event_cache_at(&cache, (struct vdi_event_key) { 1, 2 }) = 12;
+	assert_int_equal(*(uint64_t *) vdi_event_cache_at(&cache, (struct vdi_event_key) { 1, 1 }), 11);
+	assert_int_equal(*(uint64_t *) vdi_event_cache_at(&cache, (struct vdi_event_key) { 1, 2 }), 12);
+	assert_int_equal(*(uint64_t *) vdi_event_cache_at(&cache, (struct vdi_event_key) { 2, 1 }), 0);
+	vdi_event_cache_fini(&cache);
+}
+
 static void torture_without_memory_events_are_sent_as_they_are(void **state)
 {
 	bool has_failed = true;
@@ -186,6 +234,8 @@ int main(void)
 		cmocka_unit_test(k304_an_object_is_limited_to_a_burst_and_one_event_each_five_minutes),
 		cmocka_unit_test(k305_similar_events_with_a_long_pause_are_not_combined),
 		cmocka_unit_test(old_records_are_forgotten),
+		cmocka_unit_test(the_record_that_was_used_longest_ago_is_evicted),
+		cmocka_unit_test(records_of_different_keys_are_different),
 		cmocka_unit_test(torture_without_memory_events_are_sent_as_they_are),
 	};
 

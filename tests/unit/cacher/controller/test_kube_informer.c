@@ -352,6 +352,29 @@ static void a_resource_that_appears_later(void **state)
 	teardown(&f);
 }
 
+/* The client's actor runs again and again while the answer is awaited. */
+static void a_resource_is_looked_for_once_at_a_time(void **state)
+{
+	struct fixture f;
+	struct seen    seen = { 0 };
+
+	setup(&f, 1);
+	serve(carts_v1);
+	routes.delay = VD_SECONDS(1);
+	open_informer(&f, "carts", "", &seen);
+	for (unsigned i = 0; i < 20; i++) {
+		vdi_sim_advance(f.env, VD_MS(50));
+		assert_int_equal(seen.informer->finds, 1);
+		vdi_kube_member_wake(&seen.informer->member);
+	}
+	vdi_sim_advance(f.env, VD_SECONDS(2));
+	assert_int_equal(seen.informer->finds, 0);
+	assert_int_equal(store_count, 1);
+	assert_string_equal(taken(&seen), "synced ");
+	vd_kube_informer_close_wait(seen.informer);
+	teardown(&f);
+}
+
 static void on_found(void *arg, vd_status status, const struct vd_kube_resource *resource,
 		     const struct vd_error *error)
 {
@@ -461,6 +484,8 @@ static void a_resource_that_comes_back_in_another_version(void **state)
 		vdi_sim_advance(f.env, VD_SECONDS(100));
 		assert_int_equal(store_count, 2);
 		for (size_t i = 0; i < 2; i++) {
+			assert_false(seen[i].informer->is_moving); /* it has moved */
+			assert_false(seen[i].informer->is_detached);
 			assert_string_equal(seen[i].text, "synced +a -a +b ");
 			assert_int_equal(seen[i].synced, 1);
 			assert_int_equal(vd_kube_informer_count(seen[i].informer), 1);
@@ -695,6 +720,7 @@ int main(void)
 		cmocka_unit_test(an_informer_follows_its_resource),
 		cmocka_unit_test(callers_of_one_resource_share_a_store),
 		cmocka_unit_test(a_resource_that_appears_later),
+		cmocka_unit_test(a_resource_is_looked_for_once_at_a_time),
 		cmocka_unit_test(a_resource_that_another_caller_found),
 		cmocka_unit_test(a_server_that_is_down_at_first),
 		cmocka_unit_test(a_resource_that_comes_back_in_another_version),

@@ -272,6 +272,33 @@ static void k202_a_held_record_is_taken_when_it_did_not_change_for_its_duration(
 	world_fini(&world);
 }
 
+/* A lease is valid before its end, and no longer at it. */
+static void k202_a_lease_has_ended_at_its_end(void **state)
+{
+	static const struct {
+		vd_dur	 before;
+		unsigned started;
+	} cases[] = { { { 1 }, 0 }, { { 0 }, 1 } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
+		struct world	  world;
+		struct candidate *b = &world.candidates[1];
+
+		world_init(&world);
+		put_record(&world, "dead", 10, 1);
+		b->lock.is_slow = true;
+		start(&world, 1);
+		answer_late(&b->lock); /* the lease is observed now */
+		vdi_sim_advance(world.env, VD_SECONDS(5));
+		b->lock.is_slow = false; /* the second read is outstanding */
+		vdi_sim_advance(world.env, (vd_dur) { VD_SECONDS(5).ns - cases[i].before.ns });
+		answer_late(&b->lock);
+		vdi_sim_run_until_idle(world.env);
+		assert_int_equal(b->started, cases[i].started);
+		world_fini(&world);
+	}
+}
+
 static void k203_a_record_without_holder_is_taken_at_once(void **state)
 {
 	struct world	  world;
@@ -814,6 +841,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(k201_a_candidate_creates_a_missing_record_and_leads),
 		cmocka_unit_test(k202_a_held_record_is_taken_when_it_did_not_change_for_its_duration),
+		cmocka_unit_test(k202_a_lease_has_ended_at_its_end),
 		cmocka_unit_test(k203_a_record_without_holder_is_taken_at_once),
 		cmocka_unit_test(k204_a_record_that_changes_is_not_taken),
 		cmocka_unit_test(k205_a_renewal_keeps_the_time_of_acquisition_and_the_transitions),

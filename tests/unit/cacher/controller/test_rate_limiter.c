@@ -1,4 +1,6 @@
 /* Delays of keys that failed: the numbers of client-go's own tests. */
+#include <math.h>
+
 #include "rate_limiter.h"
 #include "vdtest.h"
 
@@ -140,6 +142,24 @@ static void wrong_limits_are_named(void **state)
 	}
 }
 
+/* The bounds belong to what is allowed; what lies behind them does not, nor does what is no number. */
+static void limits_at_their_bounds(void **state)
+{
+	struct vd_rate_limits limits = { .failure_base = { 2 }, .failure_max = { 2 }, .burst = 1 };
+	struct vd_error	      error;
+
+	assert_status(vdi_rate_limits_check(&limits, &error), VD_OK);
+	limits.qps = 1e9;
+	assert_status(vdi_rate_limits_check(&limits, &error), VD_OK);
+	limits.qps = 1e9 + 1;
+	assert_status(vdi_rate_limits_check(&limits, &error), VD_INVALID_ARGUMENT);
+	limits.qps = nan("");
+	assert_status(vdi_rate_limits_check(&limits, &error), VD_INVALID_ARGUMENT);
+	limits.qps = 0;
+	limits.burst = 0;
+	assert_status(vdi_rate_limits_check(&limits, &error), VD_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +171,7 @@ int main(void)
 		cmocka_unit_test(k136_a_bucket_delays_all_keys_together),
 		cmocka_unit_test(a_bucket_without_tokens_refuses),
 		cmocka_unit_test(wrong_limits_are_named),
+		cmocka_unit_test(limits_at_their_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "object.h"
 #include "pod_objects.h"
 
+#define FIFTY "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 #define HALF "0x8000000000000000"
 #define END "0x10000000000000000"
 #define LOW "shardRange(object.metadata.uid, '0x0000000000000000', '" HALF "')"
@@ -110,6 +111,11 @@ static void r5b0_what_is_refused_and_why(void **state)
 		{ "shardRange(object.metadata.name, '0x0000000000000000', '" HALF "')",
 		  "unsupported field path \"object.metadata.name\"" },
 		{ "shardRange(metadata.uid, '0x0000000000000000', '" HALF "')", "unsupported field path" },
+		/* Longer than any path that is known. */
+		{ "shardRange(object.metadata.uid" FIFTY FIFTY ", '0x0000000000000000', '" HALF "')",
+		  "unsupported field path \"object.metadata.uidxxxxxxxx" },
+		{ "shardRange(a." FIFTY ".bbbbbbbbbbb.c, '0x0000000000000000', '" HALF "')",
+		  "unsupported field path \"a." FIFTY ".bbbbbbbbbbb\"" },
 		{ "other(object.metadata.uid, '0x0000000000000000', '" HALF "')",
 		  "unsupported function \"other\"" },
 		{ "shardRange(object.metadata.uid, 0, 8)", "must be a string literal" },

@@ -186,6 +186,37 @@ static void a_request_and_its_answer(void **state)
 	kube_socket_stop(&server);
 }
 
+static bool answer_host(struct kube_socket_call *call, void *arg)
+{
+	char text[256];
+
+	(void) arg;
+	KUBE_SOCKET_EXPECT(strstr(kube_socket_header(call, "Host", text), "127.0.0.1:") == text);
+	return kube_socket_say_text(call, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+}
+
+/* It names the server in TLS, which a plain connection does not have. */
+static void a_server_name_without_tls_has_no_effect(void **state)
+{
+	struct vd_kube_options options = VD_KUBE_OPTIONS_INIT;
+	struct vd_kube_call    call = VD_KUBE_CALL_INIT;
+	struct kube_socket     server;
+	struct vd_kube	      *kube;
+	struct told	       told;
+
+	(void) state;
+	kube_socket_start(&server, answer_host, NULL, NULL, NULL, NULL);
+	options.tls_server_name = "elsewhere.example";
+	kube = client_with(options, server.url);
+	call.path = "/api";
+	ask(kube, &call, &told);
+	assert_status(told.status, VD_OK);
+	assert_string_equal(told.body.data, "hello");
+	told_fini(&told);
+	assert_null(vd_kube_close_wait(kube));
+	kube_socket_stop(&server);
+}
+
 static bool answer_with_status(struct kube_socket_call *call, void *arg)
 {
 	(void) arg;
@@ -918,6 +949,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_and_its_answer),
+		cmocka_unit_test(a_server_name_without_tls_has_no_effect),
 		cmocka_unit_test(an_error_has_the_servers_message),
 		cmocka_unit_test(redirects_are_not_followed),
 		cmocka_unit_test(endless_heads_are_given_up),

@@ -264,7 +264,7 @@ static void a_kubeconfig_and_its_contexts(void **state)
 static void the_home_and_the_list(void **state)
 {
 	struct vdi_kubeconfig config;
-	char		      list[600];
+	char		      list[600], message[200];
 
 	(void) state;
 	assert_int_equal(mkdir(path_of(".kube"), 0700), 0);
@@ -282,6 +282,12 @@ static void the_home_and_the_list(void **state)
 	assert_string_equal(config.server, "https://second");
 	assert_string_equal(config.token, "from-first");
 	vdi_kubeconfig_fini(&config);
+	/* What is in none of them is reported with the first one that is there. */
+	world.options.context = "other";
+	snprintf(message, sizeof message, "%s: ", path_of("first"));
+	assert_int_not_equal(find(&config), VD_OK);
+	assert_ptr_equal(strstr(world.error.message, message), world.error.message);
+	world.options.context = NULL;
 	(void) setenv("KUBECONFIG", path_of("absent"), 1);
 	expect_refusal(VD_INVALID_ARGUMENT, "absent");
 }
@@ -559,6 +565,39 @@ static void a_program_gives_a_token(void **state)
 	close_identity(identity);
 }
 
+/* Without a token, and with one: the certificate is the one of this run. */
+static void a_program_gives_a_certificate(void **state)
+{
+	static const char *const tokens[] = { "", "\"token\":\"first\"," };
+	struct vdi_kube_tls	 tls;
+
+	(void) state;
+	for (unsigned i = 0; i < VDI_ARRAY_SIZE(tokens); i++) {
+		struct vdi_kube_identity *identity;
+		char			  text[512];
+
+		make_program("cat answer");
+		snprintf(text, sizeof text,
+			 "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","
+			 "\"status\":{%s\"clientCertificateData\":\"CERT%u\",\"clientKeyData\":\"KEY%u\"}}",
+			 tokens[i], i, i);
+		write_file("answer", text);
+		identity = open_identity();
+		expect_status(identity, VD_AGAIN);
+		vdi_sim_run_until_idle(world.env);
+		assert_true(take(identity).tls_changed);
+		expect_token(identity, i ? "first" : NULL);
+		vdi_kube_identity_tls(identity, &tls);
+		snprintf(text, sizeof text, "CERT%u", i);
+		assert_true(vd_bytes_equal(tls.cert, vd_bytes_of(text)));
+		snprintf(text, sizeof text, "KEY%u", i);
+		assert_true(vd_bytes_equal(tls.key, vd_bytes_of(text)));
+		vdi_kube_identity_configured(identity);
+		assert_false(take(identity).tls_changed);
+		close_identity(identity);
+	}
+}
+
 static void a_rejected_credential_is_replaced(void **state)
 {
 	struct vdi_kube_identity *identity;
@@ -705,6 +744,7 @@ int main(void)
 		TEST(a_token_file_has_one_word),
 		TEST(certificates_are_read_again),
 		TEST(a_program_gives_a_token),
+		TEST(a_program_gives_a_certificate),
 		TEST(a_rejected_credential_is_replaced),
 		TEST(a_program_that_fails_is_run_again),
 		TEST(a_credential_that_expired_before),

@@ -146,6 +146,26 @@ static void plain_discovery_reads_each_version(void **state)
 	teardown(&f);
 }
 
+/* A server with a core group only, and one without it. */
+static void a_missing_list_of_groups_is_empty(void **state)
+{
+	struct fixture f;
+
+	setup(&f, 1);
+	kube_routes_set(&routes, "/api", 200, plain_core);
+	kube_routes_set(&routes, "/api/v1", 200, plain_v1);
+	assert_string_equal(find(&f, "pods").text, "/v1/pods Pod");
+	assert_status(find(&f, "carts").status, VD_NOT_FOUND);
+	teardown(&f);
+
+	setup(&f, 1);
+	kube_routes_set(&routes, "/apis", 200, plain_groups);
+	kube_routes_set(&routes, "/apis/shop/v1", 200, plain_shop);
+	assert_string_equal(find(&f, "carts").text, "shop/v1/carts Cart!");
+	assert_status(find(&f, "pods").status, VD_NOT_FOUND);
+	teardown(&f);
+}
+
 /* The group "metrics" is down. */
 static void an_unavailable_group_hides_no_other(void **state)
 {
@@ -392,6 +412,8 @@ static void paths_of_objects(void **state)
 	assert_string_equal(path, "/apis/apps/v1/namespaces/a/deployments");
 	(void) vd_kube_path(&nodes, none, vd_bytes_of("a/../b?c#d%\xc3\xa9"), path, sizeof path);
 	assert_string_equal(path, "/api/v1/nodes/a%2F..%2Fb%3Fc%23d%25%C3%A9");
+	(void) vd_kube_path(&nodes, none, vd_bytes_of("azAZ09-._~ +@:&=!*"), path, sizeof path);
+	assert_string_equal(path, "/api/v1/nodes/azAZ09-._~%20%2B%40%3A%26%3D%21%2A");
 	assert_int_equal(vd_kube_path(&nodes, none, b, path, 8), 15);
 	assert_string_equal(path, "/api/v1");
 	assert_int_equal(vd_kube_path(&nodes, none, b, NULL, 0), 15);
@@ -451,6 +473,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(aggregated_discovery_needs_two_requests),
 		cmocka_unit_test(plain_discovery_reads_each_version),
+		cmocka_unit_test(a_missing_list_of_groups_is_empty),
 		cmocka_unit_test(an_unavailable_group_hides_no_other),
 		cmocka_unit_test(a_group_that_answers_nonsense_hides_no_other),
 		cmocka_unit_test(one_reading_for_all_callers),
