@@ -362,9 +362,8 @@ static void a_state_is_told_when_it_changes(void **state)
 	options.changed_arg = text;
 	assert_status(vdi_kube_open_over(world.env, &options, kube_peer_transport_new, &world.kube, &error),
 		      VD_OK);
-	assert_status(
-		vd_store_open_kube(world.kube, &kube_pods, NULL, KUBE_PREFIX, &world.store, &error),
-		VD_OK);
+	assert_status(vd_store_open_kube(world.kube, &kube_pods, NULL, KUBE_PREFIX, &world.store, &error),
+		      VD_OK);
 	kube_world_open_cacher(&world);
 	kube_world_settle(&world);
 	text[0] = 0;
