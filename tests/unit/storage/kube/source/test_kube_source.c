@@ -589,6 +589,23 @@ static void a_later_stream_is_current_without_a_list(void **state)
 	}
 }
 
+/* Each object once: a part begins behind the last object of the one before. */
+static void a_stream_of_several_parts_has_each_object_once(void **state)
+{
+	struct kube_world world;
+	char		  name[16];
+	vd_rev		  revision;
+
+	kube_world_open(&world, 2);
+	for (int i = 0; i < 1203; i++) {
+		snprintf(name, sizeof name, "p%04d", i);
+		kube_peer_put(world.peer, "pods", "a", name, "");
+	}
+	assert_int_equal(read_stream(&world, &revision), 1203);
+	assert_int_equal(read_stream(&world, &revision), 1203); /* from the mirror */
+	kube_world_close(&world);
+}
+
 /* An event whose revision readers have passed: they would not take it, so they list again. */
 static void a_late_event_of_a_revision_is_not_lost(void **state)
 {
@@ -698,6 +715,7 @@ int main(void)
 		cmocka_unit_test(events_of_one_revision_are_one_batch),
 		cmocka_unit_test(a_restored_server_is_noticed_by_its_uid),
 		cmocka_unit_test(a_later_stream_is_current_without_a_list),
+		cmocka_unit_test(a_stream_of_several_parts_has_each_object_once),
 		cmocka_unit_test(a_late_event_of_a_revision_is_not_lost),
 		cmocka_unit_test(a_shutdown_gives_up_calls_and_watches),
 		cmocka_unit_test(a_stream_opened_during_a_fill_is_answered),
