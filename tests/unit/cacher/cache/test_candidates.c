@@ -354,7 +354,7 @@ static void a_declared_label_is_indexed_once(void **state)
 /* A new state gives the declared indexes up; they are built while the cache is already read. */
 static void declared_indexes_are_built_after_a_new_state(void **state)
 {
-	struct world	world;
+	struct world	 world;
 	struct vdi_btree objects;
 
 	world_init(&world);

@@ -163,10 +163,10 @@ static void the_record_that_was_used_longest_ago_is_evicted(void **state)
 	static const uint64_t orders[3][3] = { { 2, 3, 1 }, { 1, 3, 2 }, { 1, 2, 3 } }; /* the oldest first */
 
 	for (uint64_t used = 1; used <= 3; used++) {
-		const uint64_t	       *order = orders[used - 1];
-		struct vdi_event_cache	cache;
-		struct vdi_event_key	key = { 0 };
-		uint64_t	       *record;
+		const uint64_t	      *order = orders[used - 1];
+		struct vdi_event_cache cache;
+		struct vdi_event_key   key = { 0 };
+		uint64_t	      *record;
 
 		vdi_event_cache_init(&cache, sizeof *record, 3);
 		for (key.a = 1; key.a <= 3; key.a++) {

@@ -237,10 +237,10 @@ static void wrong_arguments_are_refused(void **state)
 
 static void a_path_fits_or_is_refused(void **state)
 {
-	static char	       name[VDI_KUBE_PATH_MAX];
-	const struct vd_bytes  names = vd_bytes_of("ns");
-	char		       path[VDI_KUBE_PATH_MAX];
-	struct vd_bytes	       longest = { name, 0 };
+	static char	      name[VDI_KUBE_PATH_MAX];
+	const struct vd_bytes names = vd_bytes_of("ns");
+	char		      path[VDI_KUBE_PATH_MAX];
+	struct vd_bytes	      longest = { name, 0 };
 
 	memset(name, 'x', sizeof name);
 	/* With the NUL behind it. */
