@@ -447,10 +447,18 @@ func (w *faultWorld) alarm() {
 func (w *faultWorld) fillQuota() {
 	w.awaitNoSpace(strings.Repeat("0123456789abcdef", 1<<20/16))
 	w.obey("proxy all cut")
+	var deleted int64
 	w.try("delete", func(ctx context.Context) error {
-		_, err := w.client.Delete(ctx, w.prefix+"full")
+		response, err := w.client.Delete(ctx, w.prefix+"full")
+		if err == nil {
+			deleted = response.Header.Revision
+		}
 		return err
 	})
+	// The history learns of the large puts through the connections that were just cut. Without them it names a revision before them.
+	if err := w.history.await(deleted, faultPatience); err != nil {
+		w.report.violation("history", "%v", err)
+	}
 	w.compact(w.history.lastPlainPut())
 	w.defragment()
 	w.disarm()
