@@ -1,6 +1,6 @@
 /* Broken and hostile servers over real sockets: what a client, and a source that follows a resource, do with
  * responses that no API server sends. Each ends with an error that names the cause, in bounded memory, and
- * the client can be closed. Some of the bounds are tested by test_kube_curl.c. */
+ * the client can be closed. Some of the bounds are tested by test_kube_curl*.c. */
 #include <stdatomic.h>
 #include <unistd.h>
 #include <zlib.h>
