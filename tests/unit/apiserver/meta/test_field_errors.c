@@ -310,6 +310,21 @@ static void a_node_is_shown_as_it_is(void **state)
 	}
 }
 
+static void an_ended_list_is_empty_and_can_be_filled_again(void **state)
+{
+	struct vdi_field_errors field_errors = { 0 };
+
+	(void) state;
+	fill(&field_errors);
+	vdi_field_errors_fini(&field_errors);
+	assert_int_equal(field_errors.count, 0);
+	assert_int_equal(field_errors.kept, 0);
+	vdi_field_errors_fini(&field_errors);
+	vdi_field_errors_add(&field_errors, VDI_FIELD_ERROR_FORBIDDEN, TEXT("spec.a"), TEXT("1"), "no");
+	assert_true(vd_bytes_equal(vdi_field_errors_message(&field_errors), TEXT("spec.a: Forbidden: no")));
+	vdi_field_errors_fini(&field_errors);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +338,7 @@ int main(void)
 		cmocka_unit_test(every_failed_allocation_is_reported),
 		cmocka_unit_test(each_kind_has_its_words),
 		cmocka_unit_test(long_values_are_cut),
+		cmocka_unit_test(an_ended_list_is_empty_and_can_be_filled_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -298,6 +298,54 @@ static void labels_have_a_largest_size(void **state)
 	vd_codec_free(codec);
 }
 
+/* A codec with so many labels and fields in each object. */
+struct counting_codec {
+	struct vd_codec codec;
+	size_t		labels, fields;
+};
+
+static vd_status inspect_counts(const struct vd_codec *codec, struct vd_bytes value,
+				struct vd_object_attributes *ret_attributes, struct vd_error *reterr)
+{
+	static struct vd_pair		   labels[VD_LABELS_MAX + 1];
+	static struct vd_bytes		   names[VD_FIELDS_MAX + 1];
+	const struct counting_codec *const counting = VDI_CONTAINER_OF(codec, struct counting_codec, codec);
+
+	(void) reterr;
+	assert_true(value.size > 0);
+	for (size_t i = 0; i < counting->labels; i++)
+		labels[i].key = vd_bytes_of("a");
+	ret_attributes->labels = labels;
+	ret_attributes->label_count = counting->labels;
+	ret_attributes->fields = names;
+	ret_attributes->field_count = counting->fields;
+	return VD_OK;
+}
+
+/* The most labels and fields of an object, and one more of each. */
+static void labels_and_fields_have_a_largest_number(void **state)
+{
+	static const struct vd_codec_ops ops = { .inspect = inspect_counts };
+	struct counting_codec		 codec = { .codec = { .ops = &ops } };
+	struct vd_kv			*kv = kv_of("{}");
+
+	(void) state;
+	for (size_t more = 0; more < 4; more++) {
+		struct vd_object *object = NULL;
+		struct vd_error	  error = { 0 };
+
+		codec.labels = VD_LABELS_MAX + more % 2;
+		codec.fields = VD_FIELDS_MAX + more / 2;
+		assert_status(vd_object_new(&codec.codec, kv, &object, &error),
+			      more ? VD_UNDECODABLE : VD_OK);
+		assert_string_equal(error.message, more % 2 ? "more than 1024 labels" :
+						   more	    ? "more than 32 declared fields" :
+							      "");
+		vd_object_unref(object);
+	}
+	vd_kv_unref(kv);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,6 +353,7 @@ int main(void)
 		cmocka_unit_test(r103_revision_is_spliced_in),
 		cmocka_unit_test(undecodable_values_are_refused),
 		cmocka_unit_test(labels_have_a_largest_size),
+		cmocka_unit_test(labels_and_fields_have_a_largest_number),
 		cmocka_unit_test(r105_stored_values_hold_no_revision_and_no_self_link),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 		cmocka_unit_test(fields_are_scalars),

@@ -1,7 +1,10 @@
 /* Unit tests of storage/kubernetes/storage.c: Kubernetes' operations over the embedded store, under the
  * simulator. */
 #include "actor_sim.h"
+#include "buffer.h"
+#include "env.h"
 #include "storage.h"
+#include "storage_metrics.h"
 #include "storage_world.h"
 #include "store_chaos.h"
 #include "vdtest.h"
@@ -452,6 +455,72 @@ static void r138_pages_counts_and_the_current_revision(void **state)
 	storage_world_free(&world);
 }
 
+static vd_status range_is_refused(struct vd_store *store, const struct vd_range_request *request,
+				  vd_range_fn done, void *arg)
+{
+	(void) store;
+	(void) request;
+	(void) done;
+	(void) arg;
+	return VD_UNAVAILABLE;
+}
+
+/* Returns true if /metrics shows one failed request of the operation. */
+static bool has_failed_request(struct storage_world *world, const char *operation)
+{
+	struct vdi_buffer text;
+	char		  line[128];
+	bool		  has_line;
+
+	snprintf(line, sizeof line,
+		 "etcd_request_errors_total{operation=\"%s\",group=\"\",resource=\"pods\"} 1\n", operation);
+	vdi_buffer_init(&text, SIZE_MAX);
+	assert_status(vdi_metrics_render(vdi_env_metrics(world->env), &text), VD_OK);
+	vdi_buffer_append_char(&text, 0);
+	has_line = strstr(text.data, line) != NULL;
+	vdi_buffer_fini(&text);
+	return has_line;
+}
+
+/* A store that fails a read inside the call: the caller gets the error and no callback, the request is
+ * counted, and its memory is freed. */
+static void a_read_that_the_store_refuses_at_once(void **state)
+{
+	struct storage_world	   world = storage_world_new(13);
+	struct vdi_storage_options options = { .resource = "pods",
+					       .key_prefix = "/registry/pods/",
+					       .codec = world.codec };
+	const struct vd_store_ops *honest = world.store->ops;
+	struct vd_store_ops	   refusing = *honest;
+	struct vdi_storage	  *storage;
+	int64_t			   live;
+
+	(void) state;
+	assert_status(vdi_storage_metrics_new(world.env, "", "pods", &options.metrics), VD_OK);
+	assert_status(vdi_storage_new(world.env, world.store, &options, &storage, NULL), VD_OK);
+	refusing.range = range_is_refused;
+	world.store->ops = &refusing;
+	for (int i = 0; i < 2; i++) { /* the metrics appear with the first */
+		live = vdi_alloc_live();
+		assert_status(vdi_storage_page(storage, vd_bytes_of("/registry/pods/"), VD_BYTES_NONE, 0, 0,
+					       on_page, NULL),
+			      VD_UNAVAILABLE);
+		assert_true(i > 0 || has_failed_request(&world, "list"));
+		assert_status(vdi_storage_page(storage, storage_key_a, VD_BYTES_NONE, 0, 0, on_page, NULL),
+			      VD_UNAVAILABLE);
+		assert_true(i > 0 || has_failed_request(&world, "get"));
+		assert_status(vdi_storage_count(storage, on_count, NULL), VD_UNAVAILABLE);
+		assert_true(i > 0 || has_failed_request(&world, "listWithCount"));
+		assert_status(vdi_storage_current_revision(storage, on_revision, NULL), VD_UNAVAILABLE);
+		assert_true(i > 0 || has_failed_request(&world, "getCurrentResourceVersion"));
+	}
+	assert_int_equal(vdi_alloc_live(), live);
+	world.store->ops = honest;
+	vdi_storage_free(storage);
+	vdi_storage_metrics_free(options.metrics);
+	storage_world_free(&world);
+}
+
 static void every_failed_allocation_is_reported(void **state)
 {
 	int64_t live = vdi_alloc_live();
@@ -495,6 +564,7 @@ int main(void)
 		cmocka_unit_test(r129_delete),
 		cmocka_unit_test(r107_keys),
 		cmocka_unit_test(r138_pages_counts_and_the_current_revision),
+		cmocka_unit_test(a_read_that_the_store_refuses_at_once),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
