@@ -54,6 +54,9 @@ static void record(struct kube_script *script, const struct vdi_kube_http_reques
 	snprintf(seen->method, sizeof seen->method, "%s", request->method);
 	snprintf(seen->path, sizeof seen->path, "%s", request->path);
 	snprintf(seen->token, sizeof seen->token, "%s", request->token ? request->token : "");
+	snprintf(seen->accept, sizeof seen->accept, "%s", request->accept ? request->accept : "");
+	snprintf(seen->content_type, sizeof seen->content_type, "%s",
+		 request->content_type ? request->content_type : "");
 	snprintf(seen->body, sizeof seen->body, "%.*s", (int) request->body.size,
 		 request->body.size ? (const char *) request->body.data : "");
 	seen->timeout = request->timeout;

@@ -124,6 +124,8 @@ static const struct expected expectations[] = {
 	{ 500, "{\"message\":\"b\\u00fcg\"}", VD_UNAVAILABLE, "b\303\274g" },
 	{ 302, "", VD_UNAVAILABLE, "302" },
 	{ 599, "\001\002\377{", VD_UNAVAILABLE, "599:    {" },
+	{ 599, " ~\177\037x", VD_UNAVAILABLE, "599:  ~  x" },
+	{ 500, "{\"message\":\" a\\u001b\\u001f\\u007f~b\"}", VD_UNAVAILABLE, " a   ~b" },
 };
 
 static void errors_are_those_of_the_status(void **state)
@@ -146,6 +148,112 @@ static void errors_are_those_of_the_status(void **state)
 		assert_int_equal(world.script.request_count, 1);
 		end();
 	}
+}
+
+/* Sends one request, whose response is this; returns its error. */
+static struct vd_error error_of(const struct kube_script_answer *answer)
+{
+	begin(answer, 1);
+	ask();
+	end();
+	return world.error;
+}
+
+#define STATUS "the server answered with HTTP status 500"
+
+static void another_body_is_quoted(void **state)
+{
+	static const struct {
+		const char *body, *message;
+	} rows[] = {
+		{ "", STATUS },
+		{ "\n \r\n", STATUS },
+		{ "page\n", STATUS ": page" },
+		{ "page\r", STATUS ": page" },
+		{ "page ", STATUS ": page" },
+		{ "a\nb \r\n", STATUS ": a b" },
+	};
+	struct kube_script_answer answer = { .code = 500 };
+	char			  body[300], expected[300];
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		answer.body = rows[i].body;
+		assert_string_equal(error_of(&answer).message, rows[i].message);
+	}
+	/* The first 200 bytes of a long one. */
+	for (size_t i = 0; i < sizeof body - 1; i++)
+		body[i] = (char) ('a' + i % 26);
+	body[sizeof body - 1] = 0;
+	answer.body = body;
+	snprintf(expected, sizeof expected, STATUS ": %.200s", body);
+	assert_string_equal(error_of(&answer).message, expected);
+}
+
+/* A Status of 1 MiB is read; of a larger one, the begin is quoted as of any other body. */
+static void a_status_has_a_largest_size(void **state)
+{
+	static char		  body[(1 << 20) + 2];
+	struct kube_script_answer answer = { .code = 500, .body = body };
+
+	(void) state;
+	for (int more = 0; more < 2; more++) {
+		int head = snprintf(body, sizeof body, "{\"message\":\"why\"}");
+
+		memset(body + head, ' ', sizeof body - 2 - (size_t) head + (size_t) more);
+		body[sizeof body - 2 + (size_t) more] = 0;
+		assert_string_equal(error_of(&answer).message,
+				    more ? STATUS ": {\"message\":\"why\"}" : "why");
+	}
+}
+
+/* The header counts more than the Status, which may ask for a day at most. */
+static void when_to_try_again(void **state)
+{
+	static const struct {
+		unsigned    header;
+		const char *body;
+		unsigned    expected;
+	} rows[] = {
+		{ 0, "{\"details\":{\"retryAfterSeconds\":1}}", 1 },
+		{ 0, "{\"details\":{\"retryAfterSeconds\":86400}}", 86400 },
+		{ 0, "{\"details\":{\"retryAfterSeconds\":86401}}", 86400 },
+		{ 0, "{\"details\":{\"retryAfterSeconds\":-1}}", 0 },
+		{ 0, "{\"details\":{\"retryAfterSeconds\":\"1\"}}", 0 },
+		{ 100, "{\"details\":{\"retryAfterSeconds\":3}}", 100 },
+		{ 100, "{}", 100 },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		const struct kube_script_answer answer = { .code = 429,
+							   .body = rows[i].body,
+							   .retry_after_s = rows[i].header };
+
+		assert_int_equal(error_of(&answer).retry_after_s, rows[i].expected);
+	}
+}
+
+static void a_request_names_its_types(void **state)
+{
+	static const struct kube_script_answer answers[] = { { .code = 200 },
+							     { .code = 200 },
+							     { .code = 200 } };
+
+	(void) state;
+	BEGIN(answers);
+	ask();
+	assert_string_equal(world.script.requests[0].content_type, "");
+	world.call.method = "PUT";
+	world.call.body = vd_bytes_of("{}");
+	ask();
+	assert_string_equal(world.script.requests[1].content_type, "application/json");
+	world.call.content_type = "application/merge-patch+json";
+	world.call.accept = "text/plain";
+	ask();
+	assert_string_equal(world.script.requests[2].content_type, "application/merge-patch+json");
+	assert_string_equal(world.script.requests[2].accept, "text/plain");
+	end();
 }
 
 static void failures_are_repeated_if_asked_for(void **state)
@@ -277,11 +385,12 @@ static void repeats_end_at_the_deadline(void **state)
 
 static void bad_calls_are_refused(void **state)
 {
-	struct vd_kube_call calls[12];
-	size_t		    i;
+	static const struct kube_script_answer answers[] = { { .code = 200 }, { .code = 200 } };
+	struct vd_kube_call		       calls[22];
+	size_t				       i;
 
 	(void) state;
-	begin(NULL, 0);
+	BEGIN(answers);
 	for (i = 0; i < VDI_ARRAY_SIZE(calls); i++)
 		calls[i] = world.call;
 	calls[0].size = 1;
@@ -297,12 +406,33 @@ static void bad_calls_are_refused(void **state)
 	calls[10].repeat = true;
 	calls[10].method = "POST";
 	calls[11].body.size = 4;
+	calls[12].repeat = true;
+	calls[12].method = "PATCH";
+	calls[13].method = "CONNECT";
+	calls[14].method = "";
+	calls[15].method = "ABCDEFGHIJKLMNOPQRST"; /* 20 letters */
+	calls[16].path = "/a#b";
+	calls[17].path = "/a\177b";
+	calls[18].path = "/a\x1f";
+	calls[19].accept = "a\rb";
+	calls[20].content_type = "a\rb";
+	calls[21].path = "";
 	for (i = 0; i < VDI_ARRAY_SIZE(calls); i++)
 		assert_status(vd_kube_request(world.kube, &calls[i], on_answer, NULL), VD_INVALID_ARGUMENT);
 	assert_status(vd_kube_request(world.kube, &world.call, NULL, NULL), VD_INVALID_ARGUMENT);
 	assert_status(vd_kube_request(NULL, &world.call, on_answer, NULL), VD_INVALID_ARGUMENT);
 	vdi_sim_run_until_idle(world.env);
 	assert_false(world.is_answered);
+	assert_int_equal(world.script.request_count, 0);
+	/* The borders of what is accepted. */
+	world.call.method = "ABCDEFGHIJKLMNOPQRS";
+	world.call.path = "/!~\200";
+	ask();
+	assert_string_equal(world.script.requests[0].method, "ABCDEFGHIJKLMNOPQRS");
+	assert_string_equal(world.script.requests[0].path, "/!~\200");
+	world.call.method = "POSTS";
+	world.call.repeat = true;
+	ask();
 	end();
 }
 
@@ -471,6 +601,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_response_is_passed_on),
 		cmocka_unit_test(errors_are_those_of_the_status),
+		cmocka_unit_test(another_body_is_quoted),
+		cmocka_unit_test(a_status_has_a_largest_size),
+		cmocka_unit_test(when_to_try_again),
+		cmocka_unit_test(a_request_names_its_types),
 		cmocka_unit_test(failures_are_repeated_if_asked_for),
 		cmocka_unit_test(other_failures_are_not_repeated),
 		cmocka_unit_test(a_write_is_sent_once),
