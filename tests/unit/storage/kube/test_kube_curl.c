@@ -132,6 +132,86 @@ static void a_request_and_its_answer(void **state)
 	kube_socket_stop(&server);
 }
 
+static bool answer_head(struct kube_socket_call *call, void *arg)
+{
+	(void) arg;
+	KUBE_SOCKET_EXPECT(strstr(call->head, "HEAD /a/../b/./c HTTP/1.1\r\n") == call->head);
+	expect_header(call, "Accept", "application/json");
+	expect_header(call, "Content-Type", "");
+	expect_header(call, "Authorization", "");
+	(void) kube_socket_say_text(call, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+	return false;
+}
+
+/* The response to HEAD has no body, whatever its length says; a path is sent as it is. */
+static void a_request_without_a_body(void **state)
+{
+	struct vd_kube_call call = VD_KUBE_CALL_INIT;
+	struct kube_socket  server;
+	struct vd_kube	   *kube;
+	struct kube_reply   reply;
+
+	(void) state;
+	kube_socket_start(&server, answer_head, NULL, NULL, NULL, NULL);
+	kube = client(server.url);
+	call.method = "HEAD";
+	call.path = "/a/../b/./c";
+	kube_reply_await(&reply, env, kube, &call);
+	assert_status(reply.status, VD_OK);
+	assert_string_equal(reply.body.data, "");
+	kube_reply_fini(&reply);
+	assert_null(vd_kube_close_wait(kube));
+	kube_socket_stop(&server);
+}
+
+static bool answer_text(struct kube_socket_call *call, void *arg)
+{
+	(void) kube_socket_say_text(call, arg); /* and closes */
+	return false;
+}
+
+static void a_head_is_that_of_the_final_response(void **state)
+{
+	static const struct {
+		const char *text, *type, *warning;
+		int	    code;
+		unsigned    retry_after_s;
+	} rows[] = {
+		{ "HTTP/1.1 103 Early Hints\r\nContent-Type: early/hints\r\nWarning: early\r\n\r\n"
+		  "HTTP/1.1 200 OK\r\nCONTENT-TYPE:\t a/b; c \t\r\nContent-Length: 0\r\n\r\n",
+		  "a/b; c", "", 200, 0 },
+		{ "HTTP/1.1 299 OK\r\nContent-Type:\r\nWarnings: no\r\nwarning:a\r\nWarning: \r\n"
+		  "Warning: b\r\nContent-Length: 0\r\n\r\n",
+		  "", "a\n\nb", 299, 0 },
+		{ "HTTP/1.1 500 No\r\nRetry-After: 86400\r\nContent-Length: 0\r\n\r\n", "", "", 500, 86400 },
+		{ "HTTP/1.1 500 No\r\nRetry-After: 86401\r\nContent-Length: 0\r\n\r\n", "", "", 500, 86400 },
+		{ "HTTP/1.1 500 No\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n", "", "", 500, 1 },
+		{ "HTTP/1.1 500 No\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n", "", "", 500, 0 },
+		{ "HTTP/1.1 300 No\r\nContent-Length: 0\r\n\r\n", "", "", 300, 0 },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_kube_call call = VD_KUBE_CALL_INIT;
+		struct kube_socket  server;
+		struct vd_kube	   *kube;
+		struct kube_reply   reply;
+
+		kube_socket_start(&server, answer_text, (void *) (uintptr_t) rows[i].text, NULL, NULL, NULL);
+		kube = client(server.url);
+		call.path = "/";
+		kube_reply_await(&reply, env, kube, &call);
+		assert_int_equal(reply.code, rows[i].code);
+		assert_status(reply.status, rows[i].code < 300 ? VD_OK : VD_UNAVAILABLE);
+		assert_string_equal(reply.type.data, rows[i].type);
+		assert_string_equal(reply.warning.data, rows[i].warning);
+		assert_int_equal(reply.error.retry_after_s, rows[i].retry_after_s);
+		kube_reply_fini(&reply);
+		assert_null(vd_kube_close_wait(kube));
+		kube_socket_stop(&server);
+	}
+}
+
 static bool answer_with_status(struct kube_socket_call *call, void *arg)
 {
 	(void) arg;
@@ -243,12 +323,6 @@ static void a_request_has_a_deadline(void **state)
 	assert_status(get(answer_slowly, NULL, VD_MS(100), message), VD_TIMEOUT);
 	assert_non_null(strstr(message, "no complete response"));
 	assert_status(get(answer_never, NULL, VD_MS(50), message), VD_TIMEOUT);
-}
-
-static bool answer_text(struct kube_socket_call *call, void *arg)
-{
-	(void) kube_socket_say_text(call, arg); /* and closes */
-	return false;
 }
 
 static void broken_responses_are_errors(void **state)
@@ -380,6 +454,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_and_its_answer),
+		cmocka_unit_test(a_request_without_a_body),
+		cmocka_unit_test(a_head_is_that_of_the_final_response),
 		cmocka_unit_test(an_error_has_the_servers_message),
 		cmocka_unit_test(redirects_are_not_followed),
 		cmocka_unit_test(endless_heads_are_given_up),

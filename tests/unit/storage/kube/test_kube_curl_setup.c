@@ -6,6 +6,7 @@
 #include "kube_socket.h"
 #include "rpc_certs.h"
 #include "vdtest.h"
+#include "wait.h"
 
 static struct vd_env *env;
 
@@ -186,6 +187,7 @@ static void proxies_are_used_unless_the_server_is_here(void **state)
 {
 	struct kube_socket server;
 	char		   body[16];
+	unsigned	   requests;
 
 	(void) state;
 	kube_socket_start(&server, answer_as_proxy, NULL, NULL, NULL, NULL);
@@ -199,8 +201,25 @@ static void proxies_are_used_unless_the_server_is_here(void **state)
 	assert_string_equal(body, "");
 	get_body("http://kube.invalid", server.url, body); /* the option counts more */
 	assert_string_equal(body, "proxy");
-	(void) unsetenv("HTTP_PROXY");
 	(void) unsetenv("NO_PROXY");
+	/* Not by a CGI program, whose client sets HTTP_PROXY by a header; not if the other one is set; not
+	 * if it is empty; not for https. */
+	(void) setenv("REQUEST_METHOD", "GET", 1);
+	get_body("http://kube.invalid", NULL, body);
+	assert_string_equal(body, "");
+	(void) unsetenv("REQUEST_METHOD");
+	(void) setenv("http_proxy", "http://other.invalid", 1);
+	get_body("http://kube.invalid", NULL, body);
+	assert_string_equal(body, "");
+	(void) unsetenv("http_proxy");
+	requests = atomic_load(&server.requests);
+	get_body("https://kube.invalid", NULL, body);
+	assert_string_equal(body, "");
+	assert_int_equal(atomic_load(&server.requests), requests);
+	(void) setenv("HTTP_PROXY", "", 1);
+	get_body("http://kube.invalid", NULL, body);
+	assert_string_equal(body, "");
+	(void) unsetenv("HTTP_PROXY");
 	get_body("http://kube.invalid", server.url, body);
 	assert_string_equal(body, "proxy");
 	kube_socket_stop(&server);
@@ -214,7 +233,9 @@ static void bad_urls_are_refused(void **state)
 					    "127.0.0.1:80",
 					    "http://",
 					    "http://a b",
-					    "http://127.0.0.1/#x" };
+					    "http://127.0.0.1/#x",
+					    "http://127.0.0.1/\177",
+					    "http://127.0.0.1/\037" };
 	struct vd_kube_options	 options = VD_KUBE_OPTIONS_INIT;
 	struct vd_error		 error;
 	struct vd_kube		*kube;
@@ -228,6 +249,114 @@ static void bad_urls_are_refused(void **state)
 	}
 }
 
+/* ---- Requests ---- */
+
+struct starts {
+	struct vdi_kube_transport *transport;
+	struct vdi_wait		   done, closed;
+	bool			   is_done;
+	_Atomic bool		   is_closing;
+};
+
+static void ignore_head(void *arg, const struct vdi_kube_head *head)
+{
+	(void) arg;
+	(void) head;
+}
+
+static bool ignore_body(void *arg, struct vd_bytes bytes)
+{
+	(void) arg;
+	(void) bytes;
+	return true;
+}
+
+static void ignore_end(void *arg, vd_status status, const struct vd_error *error)
+{
+	(void) arg;
+	(void) status;
+	(void) error;
+}
+
+static void expect_fault(struct vdi_kube_transport *transport, struct vdi_kube_http_request request,
+			 const char *part)
+{
+	const struct vdi_kube_handler handler = { ignore_head, ignore_body, ignore_end, NULL };
+	struct vdi_kube_exchange     *exchange = NULL;
+	struct vd_error		      error = { 0 };
+	char			      expected[128];
+	vd_status		      status;
+
+	status = transport->ops->start(transport, &request, &handler, &exchange, &error);
+	snprintf(expected, sizeof expected, "the request's %s has characters that are not allowed in HTTP",
+		 part ? part : "");
+	KUBE_SOCKET_EXPECT(status == (part ? VD_INVALID_ARGUMENT : VD_OK));
+	KUBE_SOCKET_EXPECT(strcmp(error.message, part ? expected : "") == 0);
+	if (exchange)
+		transport->ops->cancel(exchange);
+}
+
+static vd_mono start_all(void *arg)
+{
+	struct starts			  *starts = arg;
+	const struct vdi_kube_http_request good = { .method = "GET", .path = "/" };
+	struct vdi_kube_http_request	   request;
+
+	if (starts->is_done) {
+		if (starts->is_closing)
+			starts->transport->ops->close(starts->transport, vdi_wait_signal_arg,
+						      &starts->closed);
+		return VD_NEVER;
+	}
+	starts->is_done = true;
+	for (int i = 0; i < 4; i++) {
+		request = good;
+		request.method = (const char *[]) { "", "G T", "GET\r\n", "G\177" }[i];
+		expect_fault(starts->transport, request, "method");
+		request = good;
+		request.path = (const char *[]) { "", "a", "/ b", "/#b" }[i];
+		expect_fault(starts->transport, request, "path");
+		request = good;
+		request.token = (const char *[]) { "", "a b", "a\n", "a\177" }[i];
+		expect_fault(starts->transport, request, "token");
+		request = good;
+		request.accept = (const char *[]) { "a\r\nb: c", "a\n", "a\r", "\n" }[i];
+		expect_fault(starts->transport, request, "accept");
+		request = good;
+		request.content_type = (const char *[]) { "a\r\nb: c", "a\n", "a\r", "\n" }[i];
+		expect_fault(starts->transport, request, "content type");
+	}
+	request.accept = "a/b, c/d";
+	request.content_type = "a/b; charset=c";
+	request.token = "!~";
+	expect_fault(starts->transport, request, NULL);
+	vdi_wait_signal(&starts->done);
+	return VD_NEVER;
+}
+
+/* No text of a request can add a header or another request. */
+static void texts_that_http_does_not_allow(void **state)
+{
+	struct starts				starts = { .is_done = false };
+	const struct vdi_kube_transport_options options = { .env = env,
+							    .server = "http://127.0.0.1:1",
+							    .user_agent = "test",
+							    .run = start_all,
+							    .arg = &starts };
+	struct vd_error				error = { 0 };
+
+	(void) state;
+	vdi_wait_init(&starts.done, env);
+	vdi_wait_init(&starts.closed, env);
+	assert_status(vdi_kube_curl_new(&options, &starts.transport, &error), VD_OK);
+	vdi_wait_wait(&starts.done);
+	starts.is_closing = true;
+	starts.transport->ops->wake(starts.transport);
+	vdi_wait_wait(&starts.closed);
+	vdi_wait_fini(&starts.done);
+	vdi_wait_fini(&starts.closed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +365,7 @@ int main(void)
 		cmocka_unit_test(the_server_name_and_a_client_certificate),
 		cmocka_unit_test(proxies_are_used_unless_the_server_is_here),
 		cmocka_unit_test(bad_urls_are_refused),
+		cmocka_unit_test(texts_that_http_does_not_allow),
 	};
 
 	return cmocka_run_group_tests(tests, start_env, stop_env);
