@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "vdtest.h"
@@ -150,20 +151,38 @@ static void *accept_all(void *arg)
 	return NULL;
 }
 
+static void begin(struct kube_socket *server, kube_socket_answer_fn answer, void *arg,
+		  const struct sockaddr *address, socklen_t size)
+{
+	memset(server, 0, sizeof *server);
+	(void) signal(SIGPIPE, SIG_IGN);
+	server->answer = answer;
+	server->arg = arg;
+	server->listener = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(server->listener >= 0);
+	assert_int_equal(bind(server->listener, address, size), 0);
+	assert_int_equal(listen(server->listener, 64), 0);
+}
+
+void kube_socket_start_at(struct kube_socket *server, const char *path, kube_socket_answer_fn answer,
+			  void *arg)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	assert_true(strlen(path) < sizeof address.sun_path);
+	memcpy(address.sun_path, path, strlen(path));
+	begin(server, answer, arg, (struct sockaddr *) &address, sizeof address);
+	snprintf(server->url, sizeof server->url, "unix:%s", path);
+	assert_int_equal(pthread_create(&server->acceptor, NULL, accept_all, server), 0);
+}
+
 void kube_socket_start(struct kube_socket *server, kube_socket_answer_fn answer, void *arg,
 		       const char *certificate, const char *key, const char *ca)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t	   size = sizeof address;
 
-	memset(server, 0, sizeof *server);
-	(void) signal(SIGPIPE, SIG_IGN);
-	server->answer = answer;
-	server->arg = arg;
-	server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true(server->listener >= 0);
-	assert_int_equal(bind(server->listener, (struct sockaddr *) &address, size), 0);
-	assert_int_equal(listen(server->listener, 64), 0);
+	begin(server, answer, arg, (struct sockaddr *) &address, size);
 	assert_int_equal(getsockname(server->listener, (struct sockaddr *) &address, &size), 0);
 	server->port = ntohs(address.sin_port);
 	snprintf(server->url, sizeof server->url, "%s://127.0.0.1:%u", certificate ? "https" : "http",

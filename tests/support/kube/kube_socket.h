@@ -46,12 +46,15 @@ struct kube_socket {
 	_Atomic unsigned      connections, requests;
 	_Atomic bool	      is_stopped;
 	_Atomic bool	      is_blocked; /* the last kube_socket_say waits for the client */
-	char		      url[64];	  /* http://127.0.0.1:PORT, or https:// */
+	char		      url[128];	  /* http://127.0.0.1:PORT, https://..., unix:PATH */
 };
 
 /* certificate, key, ca: PEM files for TLS, or NULL. With ca, clients must have a certificate of it. */
 void kube_socket_start(struct kube_socket *server, kube_socket_answer_fn answer, void *arg,
 		       const char *certificate, const char *key, const char *ca);
+/* Listens on a new Unix socket at path. */
+void kube_socket_start_at(struct kube_socket *server, const char *path, kube_socket_answer_fn answer,
+			  void *arg);
 /* Closes all connections and waits for the threads. */
 void kube_socket_stop(struct kube_socket *server);
 

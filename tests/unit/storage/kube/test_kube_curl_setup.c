@@ -1,10 +1,16 @@
 /* How a connection is made: TLS, names of servers, proxies, URLs. */
-#include "kube_curl_state.h"
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include "kube_client.h"
+#include "kube_curl.h"
+#include "kube_curl_state.h"
 #include "kube_reply.h"
 #include "kube_socket.h"
 #include "rpc_certs.h"
+#include "temp_folder.h"
 #include "vdtest.h"
 #include "wait.h"
 
@@ -251,12 +257,53 @@ static void bad_urls_are_refused(void **state)
 
 /* ---- Requests ---- */
 
-struct starts {
+/* A transport whose actor calls step, until it returns true. */
+struct direct {
 	struct vdi_kube_transport *transport;
-	struct vdi_wait		   done, closed;
-	bool			   is_done;
-	_Atomic bool		   is_closing;
+	bool (*step)(struct direct *direct);
+	struct vdi_wait		  done, closed;
+	bool			  is_done, is_canceled;
+	_Atomic bool		  is_closing;
+	struct vdi_kube_exchange *exchange;
+	_Atomic bool		  has_request;
 };
+
+static vd_mono run_direct(void *arg)
+{
+	struct direct *direct = arg;
+
+	if (!direct->is_done && direct->step(direct)) {
+		direct->is_done = true;
+		vdi_wait_signal(&direct->done);
+	}
+	if (direct->is_closing)
+		direct->transport->ops->close(direct->transport, vdi_wait_signal_arg, &direct->closed);
+	return VD_NEVER;
+}
+
+static void direct_open(struct direct *direct, bool (*step)(struct direct *direct), const char *server)
+{
+	const struct vdi_kube_transport_options options = {
+		.env = env, .server = server, .user_agent = "test", .run = run_direct, .arg = direct
+	};
+	struct vd_error error = { 0 };
+
+	memset(direct, 0, sizeof *direct);
+	direct->step = step;
+	vdi_wait_init(&direct->done, env);
+	vdi_wait_init(&direct->closed, env);
+	assert_status(vdi_kube_curl_new(&options, &direct->transport, &error), VD_OK);
+}
+
+static void direct_close(struct direct *direct)
+{
+	vdi_wait_wait(&direct->done);
+	direct->is_closing = true;
+	direct->transport->ops->wake(direct->transport);
+	vdi_wait_wait(&direct->closed);
+	vdi_wait_fini(&direct->done);
+	vdi_wait_fini(&direct->closed);
+}
 
 static void ignore_head(void *arg, const struct vdi_kube_head *head)
 {
@@ -296,65 +343,148 @@ static void expect_fault(struct vdi_kube_transport *transport, struct vdi_kube_h
 		transport->ops->cancel(exchange);
 }
 
-static vd_mono start_all(void *arg)
+static bool start_all(struct direct *direct)
 {
-	struct starts			  *starts = arg;
 	const struct vdi_kube_http_request good = { .method = "GET", .path = "/" };
 	struct vdi_kube_http_request	   request;
 
-	if (starts->is_done) {
-		if (starts->is_closing)
-			starts->transport->ops->close(starts->transport, vdi_wait_signal_arg,
-						      &starts->closed);
-		return VD_NEVER;
-	}
-	starts->is_done = true;
 	for (int i = 0; i < 4; i++) {
 		request = good;
 		request.method = (const char *[]) { "", "G T", "GET\r\n", "G\177" }[i];
-		expect_fault(starts->transport, request, "method");
+		expect_fault(direct->transport, request, "method");
 		request = good;
 		request.path = (const char *[]) { "", "a", "/ b", "/#b" }[i];
-		expect_fault(starts->transport, request, "path");
+		expect_fault(direct->transport, request, "path");
 		request = good;
 		request.token = (const char *[]) { "", "a b", "a\n", "a\177" }[i];
-		expect_fault(starts->transport, request, "token");
+		expect_fault(direct->transport, request, "token");
 		request = good;
 		request.accept = (const char *[]) { "a\r\nb: c", "a\n", "a\r", "\n" }[i];
-		expect_fault(starts->transport, request, "accept");
+		expect_fault(direct->transport, request, "accept");
 		request = good;
 		request.content_type = (const char *[]) { "a\r\nb: c", "a\n", "a\r", "\n" }[i];
-		expect_fault(starts->transport, request, "content type");
+		expect_fault(direct->transport, request, "content type");
 	}
 	request.accept = "a/b, c/d";
 	request.content_type = "a/b; charset=c";
 	request.token = "!~";
-	expect_fault(starts->transport, request, NULL);
-	vdi_wait_signal(&starts->done);
-	return VD_NEVER;
+	expect_fault(direct->transport, request, NULL);
+	return true;
 }
 
 /* No text of a request can add a header or another request. */
 static void texts_that_http_does_not_allow(void **state)
 {
-	struct starts				starts = { .is_done = false };
-	const struct vdi_kube_transport_options options = { .env = env,
-							    .server = "http://127.0.0.1:1",
-							    .user_agent = "test",
-							    .run = start_all,
-							    .arg = &starts };
-	struct vd_error				error = { 0 };
+	struct direct direct;
 
 	(void) state;
-	vdi_wait_init(&starts.done, env);
-	vdi_wait_init(&starts.closed, env);
-	assert_status(vdi_kube_curl_new(&options, &starts.transport, &error), VD_OK);
-	vdi_wait_wait(&starts.done);
-	starts.is_closing = true;
-	starts.transport->ops->wake(starts.transport);
-	vdi_wait_wait(&starts.closed);
-	vdi_wait_fini(&starts.done);
-	vdi_wait_fini(&starts.closed);
+	direct_open(&direct, start_all, "http://127.0.0.1:1");
+	direct_close(&direct);
+}
+
+/* ---- Connections ---- */
+
+static bool answer_later(struct kube_socket_call *call, void *arg)
+{
+	struct direct *direct = arg;
+
+	(void) kube_socket_say_text(call, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no");
+	direct->has_request = true;
+	direct->transport->ops->wake(direct->transport);
+	kube_socket_wait_for_end(call);
+	return false;
+}
+
+static void expect_option(int fd, int level, int option, int expected)
+{
+	int	  value = 0;
+	socklen_t size = sizeof value;
+
+	KUBE_SOCKET_EXPECT(getsockopt(fd, level, option, &value, &size) == 0);
+	if (value != expected)
+		fprintf(stderr, "option %d of level %d: %d\n", option, level, value);
+	KUBE_SOCKET_EXPECT(value == expected);
+}
+
+static bool look_at_socket(struct direct *direct)
+{
+	const struct vdi_kube_handler	   handler = { ignore_head, ignore_body, ignore_end, NULL };
+	const struct vdi_kube_http_request request = { .method = "GET", .path = "/?watch=1" };
+	const struct vdi_curl_transport	  *transport =
+		VDI_CONTAINER_OF(direct->transport, struct vdi_curl_transport, transport);
+
+	if (direct->exchange == NULL)
+		KUBE_SOCKET_EXPECT(direct->transport->ops->start(direct->transport, &request, &handler,
+								 &direct->exchange, NULL) == VD_OK);
+	if (!direct->has_request)
+		return false;
+	if (direct->is_canceled) {
+		direct->transport->ops->wake(direct->transport);
+		return transport->socket_count == 0;
+	}
+	KUBE_SOCKET_EXPECT(transport->socket_count == 1);
+	KUBE_SOCKET_EXPECT(fcntl(transport->sockets[0], F_GETFD) == FD_CLOEXEC);
+	expect_option(transport->sockets[0], IPPROTO_TCP, TCP_NODELAY, 1);
+	expect_option(transport->sockets[0], SOL_SOCKET, SO_KEEPALIVE, 1);
+	expect_option(transport->sockets[0], IPPROTO_TCP, TCP_KEEPIDLE, 15);
+	expect_option(transport->sockets[0], IPPROTO_TCP, TCP_KEEPINTVL, 15);
+	expect_option(transport->sockets[0], IPPROTO_TCP, TCP_USER_TIMEOUT, 45000);
+	direct->transport->ops->cancel(direct->exchange);
+	direct->is_canceled = true;
+	direct->transport->ops->wake(direct->transport);
+	return false;
+}
+
+/* A dead server is noticed within a minute: probes are sent while nothing else is. */
+static void connections_are_probed(void **state)
+{
+	struct kube_socket server;
+	struct direct	   direct;
+
+	(void) state;
+	kube_socket_start(&server, answer_later, &direct, NULL, NULL, NULL);
+	direct_open(&direct, look_at_socket, server.url);
+	direct_close(&direct);
+	kube_socket_stop(&server);
+}
+
+static bool answer_local(struct kube_socket_call *call, void *arg)
+{
+	char text[256];
+
+	(void) arg;
+	KUBE_SOCKET_EXPECT(strstr(call->head, "GET /api HTTP/1.1\r\n") == call->head);
+	KUBE_SOCKET_EXPECT(strcmp(kube_socket_header(call, "Host", text), "localhost") == 0);
+	KUBE_SOCKET_EXPECT(strcmp(kube_socket_header(call, "Authorization", text), "Bearer secret") == 0);
+	return answer_ok(call, arg);
+}
+
+/* A socket of this machine is not reached by the proxy of the environment. */
+static void a_server_on_a_unix_socket(void **state)
+{
+	struct vd_kube_options options = VD_KUBE_OPTIONS_INIT;
+	struct vd_kube_call    call = VD_KUBE_CALL_INIT;
+	struct kube_socket     server;
+	struct vd_kube	      *kube;
+	struct kube_reply      reply;
+	char		       folder[TEMP_FOLDER_SIZE], path[TEMP_FOLDER_SIZE + 8];
+
+	(void) state;
+	temp_folder_make(folder);
+	snprintf(path, sizeof path, "%s/socket", folder);
+	kube_socket_start_at(&server, path, answer_local, NULL);
+	options.token = "secret";
+	(void) setenv("HTTP_PROXY", "http://other.invalid", 1);
+	kube = client_with(options, server.url);
+	call.path = "/api";
+	kube_reply_await(&reply, env, kube, &call);
+	(void) unsetenv("HTTP_PROXY");
+	assert_status(reply.status, VD_OK);
+	assert_string_equal(reply.body.data, "ok");
+	kube_reply_fini(&reply);
+	assert_null(vd_kube_close_wait(kube));
+	kube_socket_stop(&server);
+	temp_folder_remove(folder);
 }
 
 int main(void)
@@ -366,6 +496,8 @@ int main(void)
 		cmocka_unit_test(proxies_are_used_unless_the_server_is_here),
 		cmocka_unit_test(bad_urls_are_refused),
 		cmocka_unit_test(texts_that_http_does_not_allow),
+		cmocka_unit_test(connections_are_probed),
+		cmocka_unit_test(a_server_on_a_unix_socket),
 	};
 
 	return cmocka_run_group_tests(tests, start_env, stop_env);
