@@ -3,6 +3,7 @@
 #include "cacher_fixture.h"
 #include "cacher_state.h"
 #include "kube_peer.h"
+#include "kube_peer_state.h"
 #include "kube_source.h"
 #include "kube_world.h"
 
@@ -77,6 +78,37 @@ static void k504_the_delays_grow(void **state)
 	vdi_sim_advance(world.env, VD_SECONDS(70));
 	assert_true(kube_world_is_equal(&world));
 	assert_int_equal(lists(&world), 1);
+	kube_world_close(&world);
+}
+
+static bool has_request(const struct kube_world *world)
+{
+	return !TAILQ_EMPTY(&world->peer->transports->exchanges);
+}
+
+/* Neither earlier nor later than the health says. */
+static void k504_an_attempt_is_made_when_it_is_due(void **state)
+{
+	struct kube_world     world;
+	struct vd_kube_health health;
+
+	open_filled(&world);
+	world.peer->faults.unreachable = 100;
+	kube_peer_cut(world.peer);
+	for (unsigned attempts = 1; attempts < 6; attempts++) {
+		vd_dur wait;
+
+		for (health.attempts = 0; health.attempts < attempts;) {
+			vdi_sim_advance(world.env, VD_MS(1));
+			vd_kube_health(world.kube, health_of, &health);
+		}
+		assert_int_equal(health.state, VD_KUBE_RETRYING);
+		wait = vd_mono_since(health.retry_at, vd_env_now(world.env));
+		vdi_sim_advance(world.env, (vd_dur) { wait.ns - 1 });
+		assert_false(has_request(&world));
+		vdi_sim_advance(world.env, (vd_dur) { 1 });
+		assert_true(has_request(&world));
+	}
 	kube_world_close(&world);
 }
 
@@ -212,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(k502_k503_a_refused_watch_is_repeated_without_a_list),
 		cmocka_unit_test(k504_the_delays_grow),
+		cmocka_unit_test(k504_an_attempt_is_made_when_it_is_due),
 		cmocka_unit_test(k505_an_expired_revision_costs_one_list),
 		cmocka_unit_test(k506_a_revision_that_is_too_large_is_listed_again_if_the_server_went_back),
 		cmocka_unit_test(k507_a_long_list_is_read_in_pages),
