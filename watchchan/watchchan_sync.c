@@ -181,7 +181,6 @@ bool vdi_watchchan_start(struct vdi_watchchan *watchchan)
 		return true;
 	if (!read_answer(watchchan, &status))
 		return false;
-	watchchan->waiting_for_store = false;
 	if (status != VD_OK) {
 		vdi_watchchan_push_error(watchchan, status, &watchchan->read_error);
 	} else if (!initial) {
