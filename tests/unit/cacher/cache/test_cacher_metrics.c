@@ -51,6 +51,9 @@ static void assert_shown(struct cacher_fixture *f, const char *line, double expe
 		fail_msg("%s is %g, not %g", line, shown(f, line), expected);
 }
 
+#define DISPATCH_SECONDS "apiserver_watch_events_dispatch_duration_seconds"
+#define LITTLE_POD "{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\"}}"
+
 static vd_status list(struct cacher_fixture *f, const struct vd_list_options *options)
 {
 	struct vd_list *list = NULL;
@@ -319,7 +322,7 @@ static void r438_r708_the_gauge_is_cut_at_15_digits(void **state)
 	feed_set_back(feed, INT64_C(7000000000000041));
 	cacher_fixture_open(&f, feed);
 	assert_shown(&f, "apiserver_watch_cache_resource_version" POD, 41);
-	(void) feed_put(feed, "/registry/pods/a/x", "{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\"}}");
+	(void) feed_put(feed, "/registry/pods/a/x", LITTLE_POD);
 	cacher_fixture_settle(&f);
 	assert_shown(&f, "apiserver_watch_cache_resource_version" POD, 42);
 	feed_progress(feed);
@@ -348,7 +351,7 @@ static void r541_r706_bookmarks_of_the_timer_are_not_counted(void **state)
 	options.revision = vd_cacher_revision(f.cacher);
 	options.allow_bookmarks = true;
 	assert_status(recorder_open(&f, recorder, &options, NULL), VD_OK);
-	(void) feed_put(feed, "/registry/pods/a/x", "{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\"}}");
+	(void) feed_put(feed, "/registry/pods/a/x", LITTLE_POD);
 	cacher_fixture_settle(&f);
 	feed_progress(feed);
 	assert_status(list(&f, &all), VD_OK);
@@ -387,12 +390,11 @@ static void r715_r716_r717_each_has_its_line(void **state)
 			{ metrics->sharded_watches, "apiserver_watch_shards_total", "" },
 			{ metrics->shard_filtered, "apiserver_watch_filtered_events_total", "" },
 			{ metrics->selector_filtered, "vedette_watch_selector_filtered_events_total", "" },
-			{ metrics->dispatch_total, "apiserver_watch_events_dispatch_duration_seconds",
-			  ",stage=\"total\"" },
-			{ metrics->dispatch_storage_to_cache,
-			  "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"storage_to_cache\"" },
-			{ metrics->dispatch_cache_to_watcher,
-			  "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"cache_to_watcher\"" },
+			{ metrics->dispatch_total, DISPATCH_SECONDS, ",stage=\"total\"" },
+			{ metrics->dispatch_storage_to_cache, DISPATCH_SECONDS,
+			  ",stage=\"storage_to_cache\"" },
+			{ metrics->dispatch_cache_to_watcher, DISPATCH_SECONDS,
+			  ",stage=\"cache_to_watcher\"" },
 		};
 		char labels[128];
 
@@ -403,6 +405,40 @@ static void r715_r716_r717_each_has_its_line(void **state)
 		}
 	}
 	cacher_fixture_teardown(&f);
+}
+
+/* An event that waits for memory keeps its own time; those behind it, which are applied with it in part, have
+ * theirs. */
+static void r716_each_event_has_its_own_time(void **state)
+{
+	bool was_late = false;
+
+	for (uint64_t nth = 1; !was_late; nth++) {
+		struct cacher_fixture f;
+		struct vd_store	     *feed;
+
+		cacher_fixture_init(&f, 15);
+		feed = feed_store_new(f.env);
+		cacher_fixture_open(&f, feed);
+		cacher_fixture_settle(&f);
+		(void) feed_put(feed, "/registry/pods/a/x", LITTLE_POD);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		vdi_sim_run_until_idle(f.env);
+		assert_true(vdi_alloc_failed());
+		(void) vdi_alloc_fail_nth(0, 0);
+		was_late = f.cacher->reflector.apply_failed;
+		vdi_sim_advance(f.env, VD_MS(60));
+		for (unsigned i = 0; was_late && i < VDI_APPLY_BATCH; i++)
+			(void) feed_put(feed, "/registry/pods/a/x", LITTLE_POD);
+		vdi_sim_advance(f.env, VD_MS(60));
+		if (was_late)
+			assert_float_equal(
+				shown(&f, DISPATCH_SECONDS "_sum" POD_AND("stage=\"storage_to_cache\"")),
+				0.1 + VDI_APPLY_BATCH * 0.04, 1e-6);
+		f.cacher = vd_cacher_close_wait(f.cacher);
+		feed_store_free(feed);
+		cacher_fixture_teardown(&f);
+	}
 }
 
 static void r707_slow_watchers_are_counted(void **state)
@@ -844,6 +880,7 @@ int main(void)
 		cmocka_unit_test(r438_r708_the_gauge_is_cut_at_15_digits),
 		cmocka_unit_test(r541_r706_bookmarks_of_the_timer_are_not_counted),
 		cmocka_unit_test(r715_r716_r717_each_has_its_line),
+		cmocka_unit_test(r716_each_event_has_its_own_time),
 		cmocka_unit_test(r707_slow_watchers_are_counted),
 		cmocka_unit_test(r403_r709_r710_the_capacity_is_shown),
 		cmocka_unit_test(r711_starts_that_fail_are_counted),
