@@ -107,12 +107,11 @@ static vd_status on_event(struct vdi_kube_feed *feed, const struct vdi_kube_even
 	return VD_OK;
 }
 
+/* There is a target: whatever clears it closes the proof watch. */
 static void on_ended(struct vdi_kube_feed *feed, vd_status status, const struct vd_error *error)
 {
 	struct vdi_kube_source *source = feed->source;
 
-	if (source->progress.target == 0)
-		return;
 	if (source->pump.is_filled && reached(source) >= source->progress.target) {
 		check(source);
 		return;
