@@ -20,7 +20,6 @@
 #define TIMEOUT_MS 60000
 #define OUTPUT_SIZE_MAX ((size_t) 1 << 20)
 #define TOKEN_SIZE_MAX 65536
-#define REFUSALS_MAX 2
 #define STEP_MS ((int64_t) 100) /* between looks at is_stopped */
 #define INFO_NAME "KUBERNETES_EXEC_INFO="
 
@@ -32,8 +31,7 @@ struct vdi_exec_credential {
 	char			  **environment;
 	/* The program's last credential. */
 	bool		is_there;
-	unsigned	number;	  /* of the credential */
-	unsigned	refusals; /* since the last accepted credential */
+	unsigned	number; /* of the credential */
 	char	       *token;
 	struct vd_bytes certificate, key;
 	vd_wall		expires; /* 0: never */
@@ -403,20 +401,6 @@ void vdi_exec_credential_forget(struct vdi_exec_credential *credential)
 void vdi_exec_credential_stop(struct vdi_exec_credential *credential)
 {
 	atomic_store(&credential->is_stopped, true);
-}
-
-bool vdi_exec_credential_refused(struct vdi_exec_credential *credential, unsigned number)
-{
-	if (number == credential->number && credential->is_there) { /* once for all requests that used it */
-		credential->refusals++;
-		forget(credential);
-	}
-	return credential->refusals <= REFUSALS_MAX;
-}
-
-void vdi_exec_credential_taken(struct vdi_exec_credential *credential)
-{
-	credential->refusals = 0;
 }
 
 /* ---- Lifetime ---- */

@@ -1,8 +1,8 @@
 /* Credentials from a program: the exec plugins of a kubeconfig (ExecCredential of
  * client.authentication.k8s.io, v1 and v1beta1).
  *
- * The program is run if there is no credential yet, if the credential has expired, and after a server
- * rejected it. It has no terminal, 60 s of time and 1 MiB of output; its stderr is that of this process. One
+ * The program is run if there is no credential yet, if the credential has expired, and after it was
+ * forgotten. It has no terminal, 60 s of time and 1 MiB of output; its stderr is that of this process. One
  * thread at a time; blocks while it runs.
  */
 #ifndef VDI_EXEC_CREDENTIAL_H
@@ -54,10 +54,5 @@ VDI_MUST_USE vd_status vdi_exec_credential_get(struct vdi_exec_credential *crede
 void vdi_exec_credential_forget(struct vdi_exec_credential *credential);
 /* Any thread: ends a running program within 0.2 s, and any later one; get answers VD_CLOSED. */
 void vdi_exec_credential_stop(struct vdi_exec_credential *credential);
-/* Notes that the server rejected the credential with this number (401). true: retry with the next one; false:
- * too many credentials in a row were rejected. */
-bool vdi_exec_credential_refused(struct vdi_exec_credential *credential, unsigned number);
-/* Notes that the server accepted the credential. */
-void vdi_exec_credential_taken(struct vdi_exec_credential *credential);
 
 #endif
