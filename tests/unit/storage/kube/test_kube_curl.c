@@ -8,6 +8,7 @@
 #include "kube_client.h"
 #include "kube_reply.h"
 #include "kube_socket.h"
+#include "temp_folder.h"
 #include "vdtest.h"
 
 static struct vd_env *env;
@@ -368,6 +369,41 @@ static void a_server_that_is_not_there(void **state)
 	assert_null(vd_kube_close_wait(kube));
 }
 
+/* The time of a request is also that of its credential's program. */
+static void a_request_ends_while_its_program_runs(void **state)
+{
+	struct vd_kube_options options = VD_KUBE_OPTIONS_INIT;
+	struct vd_kube_call    call = VD_KUBE_CALL_INIT;
+	struct kube_reply      reply;
+	struct vd_error	       error = { 0 };
+	struct vd_kube	      *kube = NULL;
+	char		       folder[TEMP_FOLDER_SIZE], path[TEMP_FOLDER_SIZE + 8];
+	FILE		      *file;
+
+	(void) state;
+	temp_folder_make(folder);
+	snprintf(path, sizeof path, "%s/config", folder);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	assert_true(fputs("current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
+			  "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+			  "users: [{name: a, user: {exec: {command: sleep, args: ['1000'], apiVersion: "
+			  "client.authentication.k8s.io/v1}}}]\n",
+			  file) >= 0);
+	assert_int_equal(fclose(file), 0);
+	options.kubeconfig = path;
+	assert_status(vd_kube_open(env, &options, &kube, &error), VD_OK);
+	call.path = "/api";
+	call.timeout = VD_MS(20);
+	kube_reply_await(&reply, env, kube, &call);
+	assert_status(reply.status, VD_TIMEOUT);
+	assert_string_equal(reply.error.message, "GET /api: no answer in time");
+	assert_int_equal(reply.code, 0);
+	kube_reply_fini(&reply);
+	assert_null(vd_kube_close_wait(kube));
+	temp_folder_remove(folder);
+}
+
 static void closing_answers_outstanding_requests(void **state)
 {
 	struct vd_kube_call call = VD_KUBE_CALL_INIT;
@@ -462,6 +498,7 @@ int main(void)
 		cmocka_unit_test(a_request_has_a_deadline),
 		cmocka_unit_test(broken_responses_are_errors),
 		cmocka_unit_test(a_server_that_is_not_there),
+		cmocka_unit_test(a_request_ends_while_its_program_runs),
 		cmocka_unit_test(closing_answers_outstanding_requests),
 		cmocka_unit_test(gzip_is_decoded_and_not_asked_for_by_watches),
 	};

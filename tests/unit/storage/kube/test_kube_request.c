@@ -518,6 +518,10 @@ static void a_401_is_repeated_with_the_next_token(void **state)
 	"users: [{name: a, user: {exec: {command: /bin/sh, apiVersion: "                                     \
 	"client.authentication.k8s.io/v1, args: ['-c', '%s']}}}]\n"
 
+#define EXEC_PRINTS_A_TOKEN                                                                                  \
+	"echo \"{\\\"kind\\\":\\\"ExecCredential\\\",\\\"apiVersion\\\":"                                    \
+	"\\\"client.authentication.k8s.io/v1\\\",\\\"status\\\":{\\\"token\\\":\\\"made\\\"}}\""
+
 static void a_request_waits_for_the_program(void **state)
 {
 	static const struct kube_script_answer answers[] = { { .code = 200 }, { .code = 200 } };
@@ -526,9 +530,7 @@ static void a_request_waits_for_the_program(void **state)
 
 	(void) state;
 	temp_folder_make(folder);
-	snprintf(text, sizeof text, EXEC_CONFIG,
-		 "echo \"{\\\"kind\\\":\\\"ExecCredential\\\",\\\"apiVersion\\\":"
-		 "\\\"client.authentication.k8s.io/v1\\\",\\\"status\\\":{\\\"token\\\":\\\"made\\\"}}\"");
+	snprintf(text, sizeof text, EXEC_CONFIG, EXEC_PRINTS_A_TOKEN);
 	write_file(folder, "config", text, path);
 	options.kubeconfig = path;
 	begin_with(options, answers, VDI_ARRAY_SIZE(answers));
@@ -539,6 +541,104 @@ static void a_request_waits_for_the_program(void **state)
 	assert_string_equal(world.script.requests[1].token, "made");
 	end();
 	temp_folder_remove(folder);
+}
+
+/* A client whose program prints the same token each time. */
+static void begin_with_program(char folder[TEMP_FOLDER_SIZE], const struct kube_script_answer *answers,
+			       size_t count)
+{
+	struct vd_kube_options options = VD_KUBE_OPTIONS_INIT;
+	char		       path[128], text[1024];
+
+	temp_folder_make(folder);
+	snprintf(text, sizeof text, EXEC_CONFIG, EXEC_PRINTS_A_TOKEN);
+	write_file(folder, "config", text, path);
+	options.kubeconfig = path;
+	begin_with(options, answers, count);
+}
+
+/* A 401 soon after another one is not followed by a run at once, unless the server accepted the credential
+ * in between. An error of the server says nothing about it. */
+static void what_accepts_a_credential(void **state)
+{
+	static const int codes[] = { 200, 404, 499, 500, 503 };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(codes); i++) {
+		const struct kube_script_answer answers[] = {
+			{ .code = 401 }, { .code = codes[i] }, { .code = 401 }, { .code = 200 }
+		};
+		char folder[TEMP_FOLDER_SIZE];
+
+		begin_with_program(folder, answers, VDI_ARRAY_SIZE(answers));
+		ask();
+		assert_int_equal(world.code, codes[i]);
+		ask();
+		if (codes[i] < 500) {
+			assert_status(world.status, VD_OK);
+			assert_int_equal(world.script.request_count, 4);
+		} else {
+			assert_status(world.status, VD_FORBIDDEN);
+			assert_int_equal(world.code, -1);
+			assert_int_equal(world.script.request_count, 3);
+		}
+		end();
+		temp_folder_remove(folder);
+	}
+}
+
+static void on_held_answer(void *arg, vd_status status, const struct vd_kube_answer *answer,
+			   const struct vd_error *error)
+{
+	(void) answer;
+	(void) error;
+	*(vd_status *) arg = status;
+}
+
+/* Everything is woken by a new credential; a request that was sent stays as it is. */
+static void a_new_credential_repeats_nothing(void **state)
+{
+	static const struct kube_script_answer answers[] = { { .code = 200, .holds = true },
+							     { .code = 401 },
+							     { .code = 200, .body = "second" } };
+	char				       folder[TEMP_FOLDER_SIZE];
+	vd_status			       held = VD_OK;
+
+	(void) state;
+	begin_with_program(folder, answers, VDI_ARRAY_SIZE(answers));
+	assert_status(vd_kube_request(world.kube, &world.call, on_held_answer, &held), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(world.script.request_count, 1);
+	ask();
+	assert_string_equal(world.body, "second");
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(world.script.request_count, 3);
+	assert_int_equal(world.script.open, 1);
+	end();
+	assert_status(held, VD_CLOSED);
+	temp_folder_remove(folder);
+}
+
+/* A part of the client may bound what it reads. */
+static void a_response_that_is_too_large(void **state)
+{
+	static const struct kube_script_answer answers[] = { { .code = 200, .body = "1234" },
+							     { .code = 200, .body = "12345" },
+							     { .code = 500, .body = "12345" } };
+
+	(void) state;
+	BEGIN(answers);
+	for (unsigned i = 0; i < VDI_ARRAY_SIZE(answers); i++) {
+		world.is_answered = false;
+		assert_status(vdi_kube_request_bounded(world.kube, &world.call, 4, on_answer, NULL), VD_OK);
+		assert_true(vdi_sim_run_until(world.env, is_answered, NULL, VD_SECONDS(1)));
+		assert_status(world.status, i ? VD_TOO_BIG : VD_OK);
+		assert_int_equal(world.code, i ? -1 : 200);
+		assert_string_equal(world.error.message, i ? "the response is larger than 4 bytes" : "");
+	}
+	assert_int_equal(world.script.request_count, 3);
+	assert_int_equal(world.script.open, 0);
+	end();
 }
 
 static void a_failed_program_is_the_cause(void **state)
@@ -552,7 +652,7 @@ static void a_failed_program_is_the_cause(void **state)
 	write_file(folder, "config", text, path);
 	options.kubeconfig = path;
 	begin_with(options, NULL, 0);
-	ask();
+	assert_int_equal(ask().ns, 0);
 	assert_status(world.status, VD_FORBIDDEN);
 	assert_non_null(strstr(world.error.message, "status 7"));
 	assert_int_equal(world.code, -1);
@@ -617,6 +717,9 @@ int main(void)
 		cmocka_unit_test(closing_answers_what_has_not_begun),
 		cmocka_unit_test(a_401_is_repeated_with_the_next_token),
 		cmocka_unit_test(a_request_waits_for_the_program),
+		cmocka_unit_test(what_accepts_a_credential),
+		cmocka_unit_test(a_new_credential_repeats_nothing),
+		cmocka_unit_test(a_response_that_is_too_large),
 		cmocka_unit_test(a_failed_program_is_the_cause),
 		cmocka_unit_test(torture_a_request),
 	};
