@@ -149,6 +149,8 @@ static bool override_all(const struct vd_kube_options *options, struct vdi_kubec
 		forget_data(&config->key_data);
 		forget(&config->key_file);
 	}
+	if (options->key_path)
+		forget_data(&config->key_data);
 	if (options->insecure)
 		config->insecure = true;
 	return override(&config->server, options->server) && override(&config->token, options->token) &&

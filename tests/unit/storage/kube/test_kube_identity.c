@@ -147,6 +147,29 @@ static void nothing_is_configured(void **state)
 	assert_non_null(strstr(world.error.message, "KUBECONFIG"));
 }
 
+/* A variable without a value is as none. */
+static void empty_settings_are_none(void **state)
+{
+	struct vdi_kubeconfig config;
+
+	(void) state;
+	(void) setenv("KUBERNETES_SERVICE_HOST", "", 1);
+	(void) setenv("KUBECONFIG", "", 1);
+	expect_refusal(VD_NOT_FOUND, "and ~/.kube/config does not exist");
+	(void) setenv("HOME", "", 1);
+	expect_refusal(VD_NOT_FOUND, "~/.kube/config (HOME is not set)");
+	(void) unsetenv("HOME");
+	expect_refusal(VD_NOT_FOUND, "~/.kube/config (HOME is not set)");
+	(void) setenv("HOME", world.folder, 1);
+	assert_int_equal(mkdir(path_of(".kube"), 0700), 0);
+	write_file(".kube/config", "current-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n"
+				   "clusters: [{name: a, cluster: {server: 'https://home'}}]\n");
+	assert_status(find(&config), VD_OK);
+	assert_string_equal(config.server, "https://home");
+	assert_string_equal(config.namespace_name, "default");
+	vdi_kubeconfig_fini(&config);
+}
+
 static void a_server_is_named(void **state)
 {
 	struct vdi_kube_identity *identity;
@@ -211,6 +234,33 @@ static void the_pods_own_cluster(void **state)
 	expect_refusal(VD_INVALID_ARGUMENT, "pod/ca.crt has no PEM certificate");
 }
 
+/* Its files but the token may be missing. */
+static void a_pod_with_little(void **state)
+{
+	struct vdi_kubeconfig config;
+
+	(void) state;
+	make_pod();
+	(void) setenv("KUBERNETES_SERVICE_HOST", "[fd00::2]", 1);
+	(void) setenv("KUBERNETES_SERVICE_PORT", "", 1);
+	write_file("pod/namespace", " \n");
+	for (int i = 0; i < 2; i++) {
+		assert_status(find(&config), VD_OK);
+		assert_string_equal(config.server, "https://[fd00::2]:443");
+		assert_string_equal(config.namespace_name, "default");
+		assert_null(config.ca_file);
+		assert_string_equal(config.token_file, path_of("pod/token"));
+		vdi_kubeconfig_fini(&config);
+		if (i == 0)
+			assert_int_equal(unlink(path_of("pod/namespace")), 0);
+	}
+	world.options.token = "mine";
+	assert_status(find(&config), VD_OK);
+	assert_null(config.token_file);
+	assert_string_equal(config.token, "mine");
+	vdi_kubeconfig_fini(&config);
+}
+
 #define KUBECONFIG(server, user)                                                                             \
 	"apiVersion: v1\nkind: Config\ncurrent-context: one\n"                                               \
 	"contexts:\n- name: one\n  context: {cluster: c, user: u, namespace: ns}\n"                          \
@@ -259,6 +309,70 @@ static void a_kubeconfig_and_its_contexts(void **state)
 	expect_refusal(VD_INVALID_ARGUMENT, "three");
 	world.options.kubeconfig = path_of("absent");
 	expect_refusal(VD_INVALID_ARGUMENT, "absent");
+}
+
+/* An option replaces what the kubeconfig says of the same thing, in whatever form. */
+static void options_replace_the_kubeconfig(void **state)
+{
+	static const char user[] = "{client-certificate-data: YQ==, client-key-data: Yg==, tokenFile: token, "
+				   "exec: {command: x, apiVersion: client.authentication.k8s.io/v1}}";
+	struct vdi_kubeconfig config;
+	char		      text[2048];
+
+	(void) state;
+	write_file("token", "of-the-file");
+	snprintf(
+		text, sizeof text,
+		KUBECONFIG("https://one\n    certificate-authority-data: Yw==\n    tls-server-name: a", "%s"),
+		user);
+	write_file("config", text);
+	world.options.kubeconfig = path_of("config");
+	assert_status(find(&config), VD_OK);
+	assert_true(vd_bytes_equal(config.ca_data, vd_bytes_of("c")));
+	assert_true(vd_bytes_equal(config.cert_data, vd_bytes_of("a")));
+	assert_true(vd_bytes_equal(config.key_data, vd_bytes_of("b")));
+	assert_string_equal(config.token_file, path_of("token"));
+	assert_string_equal(config.exec.command, "x");
+	assert_string_equal(config.server_name, "a");
+	assert_false(config.insecure);
+	vdi_kubeconfig_fini(&config);
+	world.options.ca_path = "/ca";
+	world.options.cert_path = "/cert";
+	world.options.key_path = "/key";
+	world.options.token_path = "/token";
+	world.options.insecure = true;
+	assert_status(find(&config), VD_OK);
+	assert_int_equal(config.ca_data.size + config.cert_data.size + config.key_data.size, 0);
+	assert_string_equal(config.ca_file, "/ca");
+	assert_string_equal(config.cert_file, "/cert");
+	assert_string_equal(config.key_file, "/key");
+	assert_string_equal(config.token_file, "/token");
+	assert_null(config.token);
+	assert_null(config.exec.command);
+	assert_true(config.insecure);
+	vdi_kubeconfig_fini(&config);
+	/* The key of the kubeconfig does not belong to another certificate. */
+	world.options.key_path = NULL;
+	expect_refusal(VD_INVALID_ARGUMENT, "the key is missing");
+	world.options.cert_path = NULL;
+	world.options.key_path = "/key";
+	assert_status(find(&config), VD_OK);
+	assert_string_equal(config.key_file, "/key");
+	assert_int_equal(config.key_data.size, 0);
+	assert_true(vd_bytes_equal(config.cert_data, vd_bytes_of("a")));
+	vdi_kubeconfig_fini(&config);
+}
+
+static void a_server_is_a_url_or_a_socket(void **state)
+{
+	static const char *const servers[] = { "http://", "https://", "https:///", "unix:/",
+					       "unix:",	  "one",      "" };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(servers); i++) {
+		world.options.server = servers[i];
+		expect_refusal(VD_INVALID_ARGUMENT, "must be a URL");
+	}
 }
 
 static void the_home_and_the_list(void **state)
@@ -331,6 +445,15 @@ static void tokens_are_not_sent_unencrypted(void **state)
 	struct vdi_kubeconfig config;
 
 	(void) state;
+	/* Nor those of a kubeconfig's file or program. */
+	write_file("token", "a");
+	world.options.kubeconfig = path_of("config");
+	write_file("config", KUBECONFIG("http://one", "{tokenFile: token}"));
+	expect_refusal(VD_INVALID_ARGUMENT, "unencrypted");
+	write_file("config", KUBECONFIG("http://one",
+					"{exec: {command: x, apiVersion: client.authentication.k8s.io/v1}}"));
+	expect_refusal(VD_INVALID_ARGUMENT, "unencrypted");
+	world.options.kubeconfig = NULL;
 	world.options.token = "secret";
 	world.options.server = "http://10.0.0.1:80";
 	expect_refusal(VD_INVALID_ARGUMENT, "unencrypted");
@@ -733,6 +856,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nothing_is_configured),
+		TEST(empty_settings_are_none),
+		TEST(a_pod_with_little),
+		TEST(options_replace_the_kubeconfig),
+		TEST(a_server_is_a_url_or_a_socket),
 		TEST(a_server_is_named),
 		TEST(a_socket_is_named),
 		TEST(the_pods_own_cluster),
