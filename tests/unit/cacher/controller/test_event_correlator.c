@@ -133,6 +133,53 @@ static void k305_similar_events_with_a_long_pause_are_not_combined(void **state)
 	vdi_event_correlator_fini(&correlator);
 }
 
+/* Ten minutes after the last one it is still the same series; its first time is that of its first event. */
+static void k305_the_series_of_combined_events(void **state)
+{
+	struct vdi_event_correlator correlator = new_correlator();
+	vd_mono			    now = start;
+	char			    message[16];
+	struct vdi_event	    event;
+
+	for (unsigned i = 0; i < 12; i++) {
+		(void) snprintf(message, sizeof message, "m%u", i);
+		event = event_of("a", "Same", message);
+		event.first = (vd_wall) { i };
+		event.last = (vd_wall) { 100 + i };
+		assert_status(vdi_event_correlate(&correlator, &event, now), VD_OK);
+		assert_int_equal(event.is_combined, i >= 9);
+		assert_int_equal(event.first.ns, i >= 9 ? 109 : i);
+		assert_int_equal(event.last.ns, 100 + i);
+		now = vd_mono_add(now, VD_SECONDS(i == 5 ? 600 : 1));
+	}
+	/* A message of the first nine is counted, and not combined. */
+	event = event_of("a", "Same", "m8");
+	assert_status(vdi_event_correlate(&correlator, &event, now), VD_OK);
+	assert_false(event.is_combined);
+	assert_int_equal(event.count, 2);
+	event = event_of("a", "Same", "m9");
+	assert_status(vdi_event_correlate(&correlator, &event, now), VD_OK);
+	assert_true(event.is_combined);
+	assert_int_equal(event.count, 4);
+	vdi_event_correlator_fini(&correlator);
+}
+
+/* Events are equal if they agree in everything but the version of their object. */
+static void k303_events_that_differ_in_one_field(void **state)
+{
+	struct vdi_event_correlator correlator = new_correlator();
+
+	for (unsigned i = 0; i <= VDI_EVENT_FIELDS; i++) {
+		struct vdi_event event = event_of("a", "R", "m");
+
+		if (i < VDI_EVENT_FIELDS)
+			event.fields[i] = vd_bytes_of("other");
+		assert_status(vdi_event_correlate(&correlator, &event, start), VD_OK);
+		assert_int_equal(event.count, i == VDI_EVENT_FIELDS ? 2 : 1);
+	}
+	vdi_event_correlator_fini(&correlator);
+}
+
 static void old_records_are_forgotten(void **state)
 {
 	struct vdi_event_correlator correlator = new_correlator();
@@ -233,6 +280,8 @@ int main(void)
 		cmocka_unit_test(k303_equal_events_are_counted),
 		cmocka_unit_test(k304_an_object_is_limited_to_a_burst_and_one_event_each_five_minutes),
 		cmocka_unit_test(k305_similar_events_with_a_long_pause_are_not_combined),
+		cmocka_unit_test(k305_the_series_of_combined_events),
+		cmocka_unit_test(k303_events_that_differ_in_one_field),
 		cmocka_unit_test(old_records_are_forgotten),
 		cmocka_unit_test(the_record_that_was_used_longest_ago_is_evicted),
 		cmocka_unit_test(records_of_different_keys_are_different),

@@ -172,6 +172,57 @@ static void odd_leases_and_failures_are_reported(void **state)
 	world_fini(&world);
 }
 
+static void leases_at_their_bounds(void **state)
+{
+	static const struct {
+		const char *time;
+		int64_t	    ns;
+	} times[] = {
+		{ "2262-04-11T23:47:15.999999999Z", INT64_C(9223372035999999999) },
+		{ "2262-04-11T23:47:16Z", 0 },
+		{ "1677-09-21T00:12:45Z", INT64_C(-9223372035000000000) },
+		{ "1677-09-21T00:12:44Z", 0 },
+	};
+	struct world world;
+	char	     text[1024];
+
+	world_init(&world);
+	for (unsigned i = 0; i < VDI_ARRAY_SIZE(times); i++) {
+		(void) snprintf(text, sizeof text,
+				"{\"spec\":{\"holderIdentity\":\"%0*d\",\"leaseDurationSeconds\":%lld,"
+				"\"leaseTransitions\":%d,\"renewTime\":\"%s\"}}",
+				VD_LEADER_IDENTITY_SIZE_MAX - 1, 0, (long long) INT32_MAX + i, (int) i - 1,
+				times[i].time);
+		requests_peer_put(&world.peer, PATH, text);
+		assert_status(get(&world), VD_OK);
+		assert_int_equal(strlen(world.record.holder), VD_LEADER_IDENTITY_SIZE_MAX - 1);
+		assert_int_equal(world.record.lease_duration_s, INT32_MAX);
+		assert_int_equal(world.record.leader_transitions, i ? i - 1 : 0);
+		assert_int_equal(world.record.renew_time.ns, times[i].ns);
+		assert_int_equal(world.record.acquire_time.ns, 0);
+	}
+	(void) snprintf(text, sizeof text, "{\"spec\":{\"holderIdentity\":\"%0*d\"}}",
+			VD_LEADER_IDENTITY_SIZE_MAX, 0);
+	requests_peer_put(&world.peer, PATH, text);
+	assert_status(get(&world), VD_TOO_BIG);
+	world_fini(&world);
+}
+
+static void a_lock_has_two_names(void **state)
+{
+	struct vdi_kube_requests requests;
+	struct vd_leader_lock	*lock;
+	struct vd_error		 error;
+	struct world		 world;
+
+	world_init(&world);
+	requests = requests_peer_of(&world.peer);
+	assert_status(vdi_lease_lock_new(&requests, "", "l", &lock, &error), VD_INVALID_ARGUMENT);
+	assert_string_equal(error.message, "a Lease needs a namespace and a name");
+	assert_status(vdi_lease_lock_new(&requests, "ns", "", &lock, NULL), VD_INVALID_ARGUMENT);
+	world_fini(&world);
+}
+
 static void a_holder_with_a_nul_is_not_its_first_part(void **state)
 {
 	static const struct {
@@ -274,6 +325,8 @@ int main(void)
 		cmocka_unit_test(k221_an_update_needs_the_version_seen_last),
 		cmocka_unit_test(unknown_members_of_the_lease_are_kept),
 		cmocka_unit_test(odd_leases_and_failures_are_reported),
+		cmocka_unit_test(leases_at_their_bounds),
+		cmocka_unit_test(a_lock_has_two_names),
 		cmocka_unit_test(a_holder_with_a_nul_is_not_its_first_part),
 		cmocka_unit_test(an_election_does_not_lead_by_the_first_part_of_a_holder),
 		cmocka_unit_test(an_election_over_a_lease),
