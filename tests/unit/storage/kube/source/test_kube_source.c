@@ -209,23 +209,110 @@ static void a_failed_read_of_the_else_branch_fails_the_transaction(void **state)
 	kube_world_close(&world);
 }
 
+/* A refusal that is no answer about the object: of a namespace that is not there, or of another writer. */
+static void refused_writes_are_errors(void **state)
+{
+	static const struct {
+		int	  code;
+		unsigned  count;
+		vd_rev	  expected; /* -1: no condition */
+		bool	  is_delete;
+		vd_status status;
+	} rows[] = {
+		{ 404, 1, 0, false, VD_UNAVAILABLE },  /* a create */
+		{ 404, 2, -1, false, VD_UNAVAILABLE }, /* a put, and the create that follows it */
+		{ 409, 1, -1, false, VD_CONFLICT },    { 409, 1, -1, true, VD_CONFLICT },
+		{ 422, 1, 0, false, VD_INVALID },      { 404, 1, -1, true, VD_OK },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct kube_world  world;
+		struct kube_answer answer;
+
+		kube_world_open(&world, 3);
+		world.peer->refuse_code = rows[i].code;
+		world.peer->refuse_count = rows[i].count;
+		answer = kube_world_txn(&world, KUBE_PREFIX "a/x", rows[i].expected,
+					rows[i].is_delete ? NULL : POD_X);
+		assert_status(answer.status, rows[i].status);
+		assert_int_equal(answer.succeeded, rows[i].status == VD_OK);
+		assert_int_equal(world.peer->refuse_count, 0);
+		assert_int_equal(kube_peer_count(world.peer, "pods"), 0);
+		kube_world_close(&world);
+	}
+}
+
+/* One put or delete, under one condition about the version of its object, and a read of it. */
 static void other_transactions_are_unsupported(void **state)
 {
-	struct kube_world world;
-	struct vd_op	  ops[2] = { { .kind = VD_OP_PUT, .key = vd_bytes_of(KUBE_PREFIX "a/x"), .lease = 5 },
-				     { .kind = VD_OP_PUT, .key = vd_bytes_of(KUBE_PREFIX "a/y") } };
-	struct vd_txn_request request = { .success = ops, .success_count = 1 };
-	struct kube_answer    answer = { 0 };
+	const struct vd_bytes	    x = vd_bytes_of(KUBE_PREFIX "a/x"), y = vd_bytes_of(KUBE_PREFIX "a/y");
+	const struct vd_compare	    good_compare = { .target = VD_COMPARE_MOD, .key = x, .number = 5 };
+	const struct vd_op	    good_op = { .kind = VD_OP_PUT, .key = x, .value = vd_bytes_of(POD_X) };
+	const struct vd_op	    good_get = { .kind = VD_OP_RANGE, .range = { .key = x, .limit = 1 } };
+	struct vd_compare	    compares[2];
+	struct vd_op		    ops[2], gets[2];
+	const struct vd_txn_request good = { compares, 1, ops, 1, gets, 1 };
+	struct kube_world	    world;
 
 	kube_world_open(&world, 3);
-	assert_status(kube_world_begin_txn(&world, &request, &answer), VD_UNSUPPORTED);
-	ops[0].lease = 0;
-	request.success_count = 2;
-	assert_status(kube_world_begin_txn(&world, &request, &answer), VD_UNSUPPORTED);
-	request.success_count = 1;
-	ops[0].key = vd_bytes_of("/registry/other/x");
-	assert_status(kube_world_begin_txn(&world, &request, &answer), VD_INVALID_ARGUMENT);
-	assert_false(answer.came);
+	for (unsigned i = 0; i <= 24; i++) {
+		struct kube_answer    answer = { 0 };
+		struct vd_txn_request request = good;
+
+		compares[0] = compares[1] = good_compare;
+		ops[0] = ops[1] = good_op;
+		gets[0] = gets[1] = good_get;
+		switch (i) {
+		case 0: ops[0].lease = 5; break;
+		case 1: ops[1].key = y, request.success_count = 2; break;
+		case 2: request.success_count = 0; break;
+		case 3: request.compare_count = 2; break;
+		case 4: request.failure_count = 2; break;
+		case 5: ops[0].ignore_value = true, ops[0].value.size = 0; break;
+		case 6: ops[0].ignore_lease = true; break;
+		case 7: ops[0].previous = true; break;
+		case 8: ops[0] = (struct vd_op) { .kind = VD_OP_DELETE, .key = x, .range_end = y }; break;
+		case 9: ops[0] = good_get; break;
+		case 10: compares[0].result = VD_COMPARE_LESS; break;
+		case 11: compares[0].result = VD_COMPARE_NOT_EQUAL; break;
+		case 12: compares[0].key = y; break;
+		case 13: compares[0].range_end = y; break;
+		case 14: compares[0].target = VD_COMPARE_CREATE; break;
+		case 15: compares[0].target = VD_COMPARE_VERSION; break;
+		case 16: compares[0].target = VD_COMPARE_LEASE, compares[0].number = 0; break;
+		case 17: compares[0].target = VD_COMPARE_VALUE, compares[0].number = 0; break;
+		case 18: ops[0].kind = VD_OP_DELETE, ops[0].value.size = 0, compares[0].number = 0; break;
+		case 19: gets[0] = good_op; break;
+		case 20: gets[0].range.revision = 3; break;
+		case 21: gets[0].range.key = y; break;
+		case 22: gets[0].range.range_end = y; break;
+		default: break;
+		}
+		if (i == 23)
+			request.compare_count = request.failure_count = 0;
+		else if (i == 24)
+			compares[0].target = VD_COMPARE_CREATE, compares[0].number = 0;
+		if (i < 23) {
+			assert_status(kube_world_begin_txn(&world, &request, &answer), VD_UNSUPPORTED);
+			vdi_sim_run_until_idle(world.env);
+			assert_false(answer.came);
+			assert_int_equal(world.peer->writes, 0);
+		} else {
+			assert_status(kube_world_begin_txn(&world, &request, &answer), VD_OK);
+			assert_true(
+				vdi_sim_run_until(world.env, kube_answer_has_come, &answer, VD_SECONDS(10)));
+			assert_status(answer.status, VD_OK);
+			assert_int_equal(answer.succeeded, i == 23);
+		}
+	}
+	{
+		struct kube_answer    answer = { 0 };
+		struct vd_txn_request request = { .success = ops, .success_count = 1 };
+
+		ops[0].key = vd_bytes_of("/registry/other/x");
+		assert_status(kube_world_begin_txn(&world, &request, &answer), VD_INVALID_ARGUMENT);
+		assert_false(answer.came);
+	}
 	kube_world_close(&world);
 }
 
@@ -700,6 +787,7 @@ int main(void)
 		cmocka_unit_test(one_request_answers_all_that_ask_for_the_revision),
 		cmocka_unit_test(writes_become_requests_with_preconditions),
 		cmocka_unit_test(a_failed_read_of_the_else_branch_fails_the_transaction),
+		cmocka_unit_test(refused_writes_are_errors),
 		cmocka_unit_test(other_transactions_are_unsupported),
 		cmocka_unit_test(a_consistent_list_needs_no_list_of_the_server),
 		cmocka_unit_test(a_server_without_bookmarks_ends_progress),
