@@ -571,6 +571,17 @@ static void ready_wait_leaves_the_error_alone(void **state)
 	misuse_world_fini(&world);
 }
 
+/* Whatever its number is. */
+static void an_unknown_type_of_event_is_an_error(void **state)
+{
+	static const char *const names[] = { "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "ERROR" };
+
+	(void) state;
+	for (int i = 0; i < 6; i++)
+		assert_string_equal(vd_watch_type_name((enum vd_watch_type) i), names[i]);
+	assert_string_equal(vd_watch_type_name((enum vd_watch_type) 7), "ERROR");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -578,6 +589,7 @@ int main(void)
 		cmocka_unit_test(a_namespace_equal_to_the_name),
 		cmocka_unit_test(get_wait_needs_no_result),
 		cmocka_unit_test(ready_wait_leaves_the_error_alone),
+		cmocka_unit_test(an_unknown_type_of_event_is_an_error),
 	};
 
 	return misuse_run("misuse_cacher", misuses, VDI_ARRAY_SIZE(misuses)) +

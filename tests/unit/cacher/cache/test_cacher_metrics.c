@@ -633,6 +633,18 @@ static vd_status wait_for(struct cacher_fixture *f, struct finished *finished)
 }
 
 /* rules */
+/* From the question to the answer, for the pages of the consistency checker too. The store answers at once. */
+static void r723_a_request_takes_as_long_as_its_answer(void **state)
+{
+	struct cacher_fixture f;
+
+	cacher_fixture_setup(&f, 9);
+	vdi_sim_advance(f.env, VD_SECONDS(451));
+	assert_shown(&f, "etcd_requests_total" OPERATION("list"), 2);
+	assert_shown(&f, "etcd_request_duration_seconds_sum" OPERATION("list"), 0);
+	cacher_fixture_teardown(&f);
+}
+
 static void t099_r723_r724_requests_by_operation(void **state)
 {
 	struct vd_bytes	      ns = vd_bytes_of("a"), name = vd_bytes_of("x");
@@ -885,6 +897,7 @@ int main(void)
 		cmocka_unit_test(r403_r709_r710_the_capacity_is_shown),
 		cmocka_unit_test(r711_starts_that_fail_are_counted),
 		cmocka_unit_test(r714_consistent_reads_by_outcome),
+		cmocka_unit_test(r723_a_request_takes_as_long_as_its_answer),
 		cmocka_unit_test(t099_r723_r724_requests_by_operation),
 		cmocka_unit_test(r725_the_count_waits_for_its_answer),
 		cmocka_unit_test(r725_r726_stored_objects_are_counted_and_the_gauges_go),

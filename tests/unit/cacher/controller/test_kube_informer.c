@@ -290,6 +290,11 @@ static void an_informer_follows_its_resource(void **state)
 	}
 }
 
+static void closing_none_is_allowed(void **state)
+{
+	assert_null(vd_kube_informer_close_wait(NULL));
+}
+
 static void callers_of_one_resource_share_a_store(void **state)
 {
 	for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -718,6 +723,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_informer_follows_its_resource),
+		cmocka_unit_test(closing_none_is_allowed),
 		cmocka_unit_test(callers_of_one_resource_share_a_store),
 		cmocka_unit_test(a_resource_that_appears_later),
 		cmocka_unit_test(a_resource_is_looked_for_once_at_a_time),

@@ -389,6 +389,26 @@ static void count_call(void *arg)
 	++*(unsigned *) arg;
 }
 
+/* Whoever asks again before the call gets one call; another function or argument gets its own. */
+static void a_ready_callback_waits_once(void **state)
+{
+	struct world	world;
+	unsigned	first = 0, second = 0;
+	struct vd_bytes key;
+
+	world_init(&world, NULL);
+	for (int i = 0; i < 3; i++)
+		assert_status(vd_work_queue_get(world.queue, count_call, &first, &key), VD_AGAIN);
+	assert_status(vd_work_queue_get(world.queue, count_call, &second, &key), VD_AGAIN);
+	add(&world, "foo");
+	add(&world, "bar");
+	add(&world, "baz");
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(first, 1);
+	assert_int_equal(second, 1);
+	world_fini(&world);
+}
+
 static void a_callback_is_called_once_when_a_key_is_queued(void **state)
 {
 	struct world	world;
@@ -582,6 +602,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(k102_a_key_added_while_processed_is_queued_again_when_done),
 		cmocka_unit_test(k103_the_length_counts_each_queued_key_once),
+		cmocka_unit_test(a_ready_callback_waits_once),
 		cmocka_unit_test(k104_a_key_taken_again_is_not_queued_a_third_time),
 		cmocka_unit_test(k105_a_key_added_twice_is_taken_once),
 		cmocka_unit_test(k106_a_key_added_twice_while_processed_is_taken_once_more),
