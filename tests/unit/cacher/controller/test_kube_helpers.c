@@ -1,4 +1,6 @@
 /* Updates with conflict retries, and apply, over an API server in memory. */
+#include <math.h>
+
 #include "actor_sim.h"
 #include "env.h"
 #include "requests_peer.h"
@@ -152,6 +154,59 @@ static void delays_grow_by_the_factor(void **state)
 	world_fini(&world);
 }
 
+/* However long the delay and its factor are. */
+static void a_delay_grows_to_a_minute(void **state)
+{
+	static const int64_t	 delays_s[] = { 40, 60, 60 };
+	struct vdi_kube_requests requests;
+	struct world		 world;
+
+	world_init(&world);
+	requests = requests_peer_of(&world.peer);
+	world.update.retry = (struct vd_kube_retry) { .attempts = 4, .delay = VD_SECONDS(40), .factor = 3 };
+	world.disturbed = 100;
+	assert_status(vdi_kube_update(&requests, &world.update, answered, &world), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	for (unsigned i = 0; i < VDI_ARRAY_SIZE(delays_s); i++) {
+		vdi_sim_advance(world.env, (vd_dur) { delays_s[i] * 1000000000 - 1 });
+		assert_int_equal(world.edits, i + 1);
+		vdi_sim_advance(world.env, (vd_dur) { 1 });
+		assert_int_equal(world.edits, i + 2);
+	}
+	assert_status(world.status, VD_CONFLICT);
+	world_fini(&world);
+}
+
+/* By up to jitter times its length. */
+static void a_delay_is_spread(void **state)
+{
+	struct vdi_kube_requests requests;
+	struct world		 world;
+	int64_t			 least = INT64_MAX, most = 0;
+
+	for (unsigned i = 0; i < 40; i++) {
+		vd_mono begun;
+
+		world_init(&world);
+		for (unsigned k = 0; k < i; k++)
+			(void) vd_env_random_below(world.env, 2);
+		requests = requests_peer_of(&world.peer);
+		world.update.retry = (struct vd_kube_retry) {
+			.attempts = 2, .delay = VD_SECONDS(1), .factor = 1, .jitter = 0.5
+		};
+		world.disturbed = 100;
+		begun = vd_env_now(world.env);
+		assert_status(vdi_kube_update(&requests, &world.update, answered, &world), VD_OK);
+		while (world.edits < 2)
+			vdi_sim_advance(world.env, VD_MS(1));
+		least = VDI_MIN(least, vd_mono_since(vd_env_now(world.env), begun).ns);
+		most = VDI_MAX(most, vd_mono_since(vd_env_now(world.env), begun).ns);
+		world_fini(&world);
+	}
+	assert_in_range(least, VD_MS(1000).ns, VD_MS(1200).ns);
+	assert_in_range(most, VD_MS(1300).ns, VD_MS(1501).ns);
+}
+
 static void k403_other_errors_end_the_update(void **state)
 {
 	struct world world;
@@ -229,6 +284,10 @@ static void wrong_arguments_are_refused(void **state)
 	REFUSED(retry.attempts, 0, VD_INVALID_ARGUMENT);
 	REFUSED(retry.attempts, 101, VD_INVALID_ARGUMENT);
 	REFUSED(retry.factor, 0.5, VD_INVALID_ARGUMENT);
+	REFUSED(retry.factor, (double) NAN, VD_INVALID_ARGUMENT);
+	REFUSED(retry.jitter, -0.1, VD_INVALID_ARGUMENT);
+	REFUSED(retry.jitter, (double) NAN, VD_INVALID_ARGUMENT);
+	REFUSED(retry.delay.ns, -1, VD_INVALID_ARGUMENT);
 	REFUSED(size, 1, VD_INVALID_ARGUMENT);
 #undef REFUSED
 	assert_int_equal(world.peer.calls, 0);
@@ -286,6 +345,59 @@ static void apply_sends_a_patch_with_its_manager(void **state)
 	world_fini(&world);
 }
 
+static void the_manager_of_an_apply_is_escaped(void **state)
+{
+	struct vd_kube_apply	 apply = VD_KUBE_APPLY_INIT;
+	struct vdi_kube_requests requests;
+	struct world		 world;
+
+	world_init(&world);
+	requests = requests_peer_of(&world.peer);
+	apply.resource = &configmaps;
+	apply.namespace_name = vd_bytes_of("ns");
+	apply.name = vd_bytes_of("c");
+	apply.configuration = vd_bytes_of("{}");
+	apply.field_manager = "azAZ09-_.~/:@[`{\x7f\xc3\xa9";
+	assert_status(vdi_kube_apply(&requests, &apply, answered, &world), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_string_equal(world.peer.log,
+			    "PATCH " PATH "?fieldManager=azAZ09-_.~%2F%3A%40%5B%60%7B%7F%C3%A9\n");
+	apply.name = VD_BYTES_NONE;
+	assert_status(vdi_kube_apply(&requests, &apply, answered, &world), VD_INVALID_ARGUMENT);
+	world_fini(&world);
+}
+
+/* A manager that does not fit is not cut: it would be another one. */
+static void the_manager_of_an_apply_fits_or_is_refused(void **state)
+{
+	static char		 manager[VDI_KUBE_PATH_MAX];
+	struct vd_kube_apply	 apply = VD_KUBE_APPLY_INIT;
+	struct vdi_kube_requests requests;
+	struct world		 world;
+	/* Room for one escaped letter is kept. */
+	const size_t fits = VDI_KUBE_PATH_MAX - 1 - strlen(PATH "?fieldManager=&force=true") - 3;
+
+	world_init(&world);
+	requests = requests_peer_of(&world.peer);
+	apply.resource = &configmaps;
+	apply.namespace_name = vd_bytes_of("ns");
+	apply.name = vd_bytes_of("c");
+	apply.configuration = vd_bytes_of("{}");
+	apply.field_manager = manager;
+	apply.force = true;
+	for (size_t size = fits - 1; size <= fits + 1; size++) {
+		memset(manager, 'm', size);
+		world.peer.log[0] = 0;
+		assert_status(vdi_kube_apply(&requests, &apply, answered, &world),
+			      size <= fits ? VD_OK : VD_TOO_BIG);
+		vdi_sim_run_until_idle(world.env);
+		assert_int_equal(strlen(world.peer.log),
+				 size <= fits ? strlen("PATCH " PATH "?fieldManager=&force=true\n") + size :
+						0);
+	}
+	world_fini(&world);
+}
+
 static void torture_an_update_begins_or_reports_lack_of_memory(void **state)
 {
 	bool has_failed = true;
@@ -315,6 +427,10 @@ int main(void)
 		cmocka_unit_test(k401_a_conflict_is_retried_with_the_new_object),
 		cmocka_unit_test(k402_after_the_last_attempt_the_conflict_is_reported),
 		cmocka_unit_test(delays_grow_by_the_factor),
+		cmocka_unit_test(a_delay_grows_to_a_minute),
+		cmocka_unit_test(a_delay_is_spread),
+		cmocka_unit_test(the_manager_of_an_apply_is_escaped),
+		cmocka_unit_test(the_manager_of_an_apply_fits_or_is_refused),
 		cmocka_unit_test(k403_other_errors_end_the_update),
 		cmocka_unit_test(a_client_that_closes_ends_the_update),
 		cmocka_unit_test(wrong_arguments_are_refused),

@@ -470,6 +470,38 @@ static bool say_empty_page(struct kube_socket_call *call, void *arg)
 	return say_response(call, "200 OK", "application/json", page);
 }
 
+/* The pages of one list have one revision. */
+static bool say_moving_page(struct kube_socket_call *call, void *arg)
+{
+	(void) arg;
+	return say_response(
+		call, "200 OK", "application/json",
+		strstr(call->head, "continue=t") ?
+			"{\"metadata\":{\"resourceVersion\":\"2\"},\"items\":[]}" :
+			"{\"metadata\":{\"resourceVersion\":\"1\",\"continue\":\"t\"},\"items\":[]}");
+}
+
+static void pages_of_different_revisions_are_refused(void **state)
+{
+	struct hostile hostile = { .say = say_moving_page };
+
+	(void) state;
+	expect_failure(&hostile, VD_BAD_REQUEST, "the server returned a list at revision 2 instead of 1");
+	assert_int_equal(atomic_load(&hostile.lists), 2);
+}
+
+static void a_long_continue_token_is_refused(void **state)
+{
+	static char    page[66000];
+	struct hostile hostile = { .list = page };
+
+	(void) state;
+	snprintf(page, sizeof page,
+		 "{\"metadata\":{\"resourceVersion\":\"1\",\"continue\":\"%065537d\"},\"items\":[]}", 0);
+	expect_failure(&hostile, VD_BAD_REQUEST, "the continue token of the list is longer than 64 KiB");
+	assert_int_equal(atomic_load(&hostile.lists), 1);
+}
+
 static void empty_pages_without_end_are_given_up(void **state)
 {
 	struct hostile hostile = { .say = say_empty_page };
@@ -621,6 +653,8 @@ int main(void)
 		cmocka_unit_test(a_list_older_than_its_objects_is_refused),
 		cmocka_unit_test(lists_of_other_shapes_are_refused),
 		cmocka_unit_test(messages_of_the_server_are_printable),
+		cmocka_unit_test(pages_of_different_revisions_are_refused),
+		cmocka_unit_test(a_long_continue_token_is_refused),
 		cmocka_unit_test(empty_pages_without_end_are_given_up),
 		cmocka_unit_test(an_object_of_100_mib_is_given_up),
 		cmocka_unit_test(a_list_of_4_gib_is_given_up),

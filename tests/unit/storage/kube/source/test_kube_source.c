@@ -242,6 +242,39 @@ static void refused_writes_are_errors(void **state)
 	}
 }
 
+/* A version can only be put into an object with metadata. */
+static void a_value_without_metadata_is_not_sent(void **state)
+{
+	static const char *const values[] = { "", "[]", "{}", "{\"metadata\":1}", "no JSON" };
+	struct kube_world	 world;
+
+	kube_world_open(&world, 3);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(values); i++) {
+		assert_true(kube_world_txn(&world, KUBE_PREFIX "a/x", 5, values[i]).status != VD_OK);
+		assert_int_equal(world.peer->writes, 0);
+	}
+	kube_world_close(&world);
+}
+
+/* Those that may be over at the next attempt. */
+static void failures_that_pass(void **state)
+{
+	static const vd_status statuses[] = { VD_OK, VD_UNAVAILABLE, VD_TIMEOUT, VD_TOO_BIG, VD_NOMEM };
+	static const struct {
+		int	    code;
+		const char *passing; /* by status */
+	} rows[] = {
+		{ 0, " ++  " },	  { 199, "     " }, { 200, " ++  " }, { 299, " ++  " }, { 300, "     " },
+		{ 404, "     " }, { 429, "+++++" }, { 500, "+++++" }, { 501, "     " }, { 502, "+++++" },
+		{ 503, "+++++" }, { 504, "+++++" }, { 505, "     " },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (size_t k = 0; k < VDI_ARRAY_SIZE(statuses); k++)
+			assert_int_equal(vdi_kube_fetch_is_passing(rows[i].code, statuses[k]),
+					 rows[i].passing[k] == '+');
+}
+
 /* One put or delete, under one condition about the version of its object, and a read of it. */
 static void other_transactions_are_unsupported(void **state)
 {
@@ -788,6 +821,8 @@ int main(void)
 		cmocka_unit_test(writes_become_requests_with_preconditions),
 		cmocka_unit_test(a_failed_read_of_the_else_branch_fails_the_transaction),
 		cmocka_unit_test(refused_writes_are_errors),
+		cmocka_unit_test(a_value_without_metadata_is_not_sent),
+		cmocka_unit_test(failures_that_pass),
 		cmocka_unit_test(other_transactions_are_unsupported),
 		cmocka_unit_test(a_consistent_list_needs_no_list_of_the_server),
 		cmocka_unit_test(a_server_without_bookmarks_ends_progress),
