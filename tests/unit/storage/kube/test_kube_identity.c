@@ -557,6 +557,22 @@ static void copy_file(const char *from, const char *name)
 	write_file(name, text);
 }
 
+/* At first even a connection without files has to be configured: whom it trusts, and by which name. */
+static void the_first_connection_is_configured(void **state)
+{
+	struct vdi_kube_identity *identity;
+
+	(void) state;
+	write_file("config", KUBECONFIG("https://one", "{token: secret}"));
+	world.options.kubeconfig = path_of("config");
+	identity = open_identity();
+	assert_true(take(identity).tls_changed);
+	assert_true(take(identity).tls_changed);
+	vdi_kube_identity_configured(identity);
+	assert_false(take(identity).tls_changed);
+	close_identity(identity);
+}
+
 static void certificates_are_read_again(void **state)
 {
 	struct vdi_kube_identity *identity;
@@ -869,6 +885,7 @@ int main(void)
 		TEST(tokens_are_not_sent_unencrypted),
 		TEST(a_token_file_is_read_again),
 		TEST(a_token_file_has_one_word),
+		TEST(the_first_connection_is_configured),
 		TEST(certificates_are_read_again),
 		TEST(a_program_gives_a_token),
 		TEST(a_program_gives_a_certificate),

@@ -193,8 +193,18 @@ static void documents_of_other_shapes(void **state)
 		  "{\"resource\":\"b/c\"}]}]}]}",
 		  VD_OK },
 	};
+	/* A version without a name has no path, whatever resources it lists. */
+	static const char nameless[] =
+		"{\"kind\":\"APIGroupDiscoveryList\",\"items\":[{\"metadata\":{\"name\":"
+		"\"a\"},\"versions\":[{\"resources\":[{\"resource\":\"b\"}]},"
+		"{\"version\":\"v1\",\"resources\":[{\"resource\":\"c\"}]}]}]}";
 	struct vdi_kube_names names = { 0 };
 
+	assert_status(vdi_kube_names_read_groups(&names, false, vd_bytes_of(nameless), NULL), VD_OK);
+	assert_int_equal(names.count, 1);
+	assert_string_equal(found(&names, "c"), "a/v1/c!");
+	assert_string_equal(found(&names, "b"), "not_found");
+	vdi_kube_names_fini(&names);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
 		struct vd_error error = { 0 };
 		vd_status	status =
