@@ -167,6 +167,27 @@ static void a_slow_watch_keeps_events(void **state)
 	kube_world_close(&world);
 }
 
+/* Events that all watches have taken are kept for those that begin in the past. */
+static void a_later_watch_begins_in_the_past(void **state)
+{
+	struct vd_store_watch_request request = everything;
+	struct vd_store_watch	     *first, *later;
+	struct kube_world	      world;
+	char			      text[512];
+
+	open_filled(&world, &first);
+	request.start_revision = world.peer->revision + 3;
+	change_pods(&world);
+	take_all(first, 1, text);
+	later = open_watch(&world, request);
+	vdi_sim_run_until_idle(world.env);
+	take_all(later, 100, text);
+	assert_string_equal(text, "+a/x+a/xx-a/x-b/x/");
+	vd_store_watch_close(later);
+	vd_store_watch_close(first);
+	kube_world_close(&world);
+}
+
 static void a_watch_that_is_too_slow_ends(void **state)
 {
 	struct vd_error		error = { 0 };
@@ -204,6 +225,7 @@ int main(void)
 		cmocka_unit_test(a_watch_is_given_what_it_asked_for),
 		cmocka_unit_test(a_batch_has_whole_revisions),
 		cmocka_unit_test(a_slow_watch_keeps_events),
+		cmocka_unit_test(a_later_watch_begins_in_the_past),
 		cmocka_unit_test(a_watch_that_is_too_slow_ends),
 	};
 
