@@ -18,7 +18,7 @@ struct kube_script_answer {
 };
 
 struct kube_script_request {
-	char	method[32], path[128], token[128], body[128], accept[64], content_type[64];
+	char	method[32], path[256], token[128], body[128], accept[64], content_type[64];
 	vd_dur	timeout;
 	vd_mono at;
 };

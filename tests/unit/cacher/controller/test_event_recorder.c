@@ -418,6 +418,120 @@ static void k315_threads_record_at_the_same_time(void **state)
 	vd_env_free(env);
 }
 
+static void expect_options(struct world *world, struct vd_event_recorder_options options, const char *message)
+{
+	struct vdi_kube_requests  requests = requests_peer_of(&world->peer);
+	struct vd_event_recorder *recorder = NULL;
+	struct vd_error		  error = { 0 };
+
+	assert_status(vdi_event_recorder_open(&requests, &options, &recorder, &error),
+		      message ? VD_INVALID_ARGUMENT : VD_OK);
+	assert_string_equal(error.message, message ? message : "");
+	if (recorder)
+		vd_event_recorder_close_wait(recorder);
+}
+
+static void options_at_their_bounds(void **state)
+{
+	static const char times[] = "burst, refill and similar_interval must be above 0";
+	static const char retries[] = "attempts must be above 0, retry_delay and flush 0 or more";
+	struct vd_event_recorder_options options;
+	struct world			 world;
+
+	world_init(&world, default_options());
+#define OPTION(member, value, message)                                                                       \
+	do {                                                                                                 \
+		options = default_options();                                                                 \
+		options.member = value;                                                                      \
+		expect_options(&world, options, message);                                                    \
+	} while (0)
+	OPTION(component, "", "component is empty");
+	OPTION(queue_max, 0, "queue_max is 0, must be 1 or more");
+	OPTION(queue_max, 1, NULL);
+	OPTION(similar_max, 0, "similar_max is 0, must be 1 to 64");
+	OPTION(similar_max, 1, NULL);
+	OPTION(similar_max, 64, NULL);
+	OPTION(burst, 0, times);
+	OPTION(burst, 1, NULL);
+	OPTION(refill.ns, 0, times);
+	OPTION(refill.ns, 1, NULL);
+	OPTION(similar_interval.ns, 0, times);
+	OPTION(similar_interval.ns, 1, NULL);
+	OPTION(attempts, 0, retries);
+	OPTION(attempts, 1, NULL);
+	OPTION(retry_delay.ns, -1, retries);
+	OPTION(retry_delay.ns, 0, NULL);
+	OPTION(flush.ns, -1, retries);
+	OPTION(flush.ns, 0, NULL);
+#undef OPTION
+	world_fini(&world);
+}
+
+static void texts_at_their_bounds(void **state)
+{
+	static char	       text[1100];
+	struct vd_event_object object = pod;
+	struct world	       world;
+
+	world_init(&world, default_options());
+	memset(text, 'x', sizeof text - 1);
+	text[128] = 0;
+	assert_status(record(&world, text, "m"), VD_OK);
+	text[128] = 'x', text[129] = 0;
+	assert_status(record(&world, text, "m"), VD_INVALID_ARGUMENT);
+	text[129] = 'x';
+	for (size_t more = 0; more < 2; more++) {
+		object.uid = (struct vd_bytes) { text, 1024 + more };
+		assert_status(vd_event_record(world.recorder, &object, VD_EVENT_NORMAL, "R", "m"),
+			      more ? VD_INVALID_ARGUMENT : VD_OK);
+	}
+	object.uid = (struct vd_bytes) { NULL, 1 };
+	assert_status(vd_event_record(world.recorder, &object, VD_EVENT_NORMAL, "R", "m"),
+		      VD_INVALID_ARGUMENT);
+	object = pod;
+	object.kind = VD_BYTES_NONE;
+	assert_status(vd_event_record(world.recorder, &object, VD_EVENT_NORMAL, "R", "m"),
+		      VD_INVALID_ARGUMENT);
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(world.peer.calls, 2);
+	/* Longer messages are cut. */
+	for (size_t size = 1023; size <= 1025; size++) {
+		char expected[1100];
+
+		text[size] = 0;
+		assert_status(record(&world, (const char *[]) { "A", "B", "C" }[size - 1023], text), VD_OK);
+		snprintf(expected, sizeof expected, "\"message\":\"%.*s\",",
+			 (int) VDI_MIN(size, (size_t) 1024), text);
+		assert_non_null(strstr(world.peer.body, expected));
+		text[size] = 'x';
+	}
+	world_fini(&world);
+}
+
+/* Failures that pass are repeated; those of the event itself are not, nor is a create in a namespace that is
+ * gone. */
+static void which_failures_are_repeated(void **state)
+{
+	static const struct {
+		vd_status status;
+		unsigned  calls;
+	} rows[] = { { VD_UNAVAILABLE, 2 }, { VD_TIMEOUT, 2 },	 { VD_FULL, 2 },   { VD_NOMEM, 2 },
+		     { VD_INVALID, 1 },	    { VD_FORBIDDEN, 1 }, { VD_EXISTS, 1 }, { VD_NOT_FOUND, 1 },
+		     { VD_CONFLICT, 1 },    { VD_TOO_BIG, 1 } };
+
+	for (unsigned i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct world world;
+
+		world_init(&world, default_options());
+		requests_peer_fail(&world.peer, rows[i].status);
+		assert_status(record(&world, "R", "m"), VD_OK);
+		vdi_sim_advance(world.env, VD_SECONDS(60));
+		assert_int_equal(world.peer.calls, rows[i].calls);
+		assert_int_equal(counts(&world).written, rows[i].calls - 1);
+		world_fini(&world);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -432,6 +546,9 @@ int main(void)
 		cmocka_unit_test(k317_a_close_gives_up_after_its_time),
 		cmocka_unit_test(names_are_valid_and_unique),
 		cmocka_unit_test(wrong_events_and_options_are_refused),
+		cmocka_unit_test(options_at_their_bounds),
+		cmocka_unit_test(texts_at_their_bounds),
+		cmocka_unit_test(which_failures_are_repeated),
 		cmocka_unit_test(torture_a_recorder_opens_and_records_or_reports_lack_of_memory),
 		cmocka_unit_test(torture_an_event_is_sent_although_memory_was_short),
 		cmocka_unit_test(k315_threads_record_at_the_same_time),

@@ -727,6 +727,7 @@ static void check_refused(struct world *world, struct vd_leader_election_options
 
 static void k210_wrong_options_are_refused(void **state)
 {
+	static char			  identity[VD_LEADER_IDENTITY_SIZE_MAX + 1];
 	struct world			  world;
 	struct vd_leader_election_options options;
 
@@ -747,7 +748,26 @@ static void k210_wrong_options_are_refused(void **state)
 	REFUSED(stopped_leading, NULL, "stopped_leading is NULL");
 	REFUSED(identity, NULL, "identity is empty");
 	REFUSED(identity, "", "identity is empty");
+	memset(identity, 'x', VD_LEADER_IDENTITY_SIZE_MAX);
+	REFUSED(identity, identity, "identity has 512 bytes, must be less than 512");
+	REFUSED(lease_duration, VD_SECONDS((int64_t) INT32_MAX + 1),
+		"lease_duration must be whole seconds, 1 or more");
+	REFUSED(renew_deadline.ns, 1, "renew_deadline must be greater than retry_period * 1.2");
 #undef REFUSED
+	/* The bounds themselves. */
+	identity[VD_LEADER_IDENTITY_SIZE_MAX - 1] = 0;
+	for (int i = 0; i < 2; i++) {
+		struct candidate *candidate = &world.candidates[i];
+
+		candidate->options.identity = identity;
+		candidate->options.new_leader = NULL;
+		candidate->options.retry_period.ns = 1;
+		candidate->options.renew_deadline.ns = 2;
+		candidate->options.lease_duration = VD_SECONDS(i ? INT32_MAX : 1);
+		assert_status(vd_leader_election_start(world.env, &candidate->lock.lock, &candidate->options,
+						       &candidate->election, NULL),
+			      VD_OK);
+	}
 	world_fini(&world);
 }
 

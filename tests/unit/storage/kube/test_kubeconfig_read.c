@@ -1,5 +1,5 @@
-/* Kubeconfigs: what is taken from them, what is refused, and their bounds. The places where they lie are tested
- * by test_kube_identity.c. */
+/* Kubeconfigs: what is taken from them, what is refused, and their bounds. Their places are tested by
+ * test_kube_identity.c. */
 #include "kubeconfig_read.h"
 
 #include <stdio.h>

@@ -245,7 +245,9 @@ static void refused_writes_are_errors(void **state)
 /* A version can only be put into an object with metadata. */
 static void a_value_without_metadata_is_not_sent(void **state)
 {
-	static const char *const values[] = { "", "[]", "{}", "{\"metadata\":1}", "no JSON" };
+	static const char *const values[] = { "",	 "[]",
+					      "{}",	 "{\"metadata\":1}",
+					      "no JSON", "{\"metadata\":{\"name\":\"x\"},\"spec\":" };
 	struct kube_world	 world;
 
 	kube_world_open(&world, 3);

@@ -1,0 +1,270 @@
+/* Which request a read of the store becomes, and how lists continue. */
+#include <vedette/kube.h>
+
+#include "actor_sim.h"
+#include "kube_client.h"
+#include "kube_script.h"
+#include "vdtest.h"
+
+static struct {
+	struct vd_env	  *env;
+	struct vd_kube	  *kube;
+	struct vd_store	  *store;
+	struct kube_script script;
+} world;
+
+static const struct vd_kube_resource pods = { "", "v1", "pods", "Pod", false };
+
+struct answer {
+	bool	  came, more;
+	vd_status status;
+	vd_rev	  revision;
+	size_t	  count;
+	int64_t	  total;
+	char	  keys[128]; /* each followed by a space */
+};
+
+static void begin(const struct vd_kube_resource *resource, const char *namespace_name, const char *prefix,
+		  const struct kube_script_answer *answers, size_t count)
+{
+	struct vd_kube_options	   options = VD_KUBE_OPTIONS_INIT;
+	const struct vd_kube_scope scope = { .namespace_name = vd_bytes_of(namespace_name) };
+
+	memset(&world, 0, sizeof world);
+	assert_status(vdi_env_new_sim(7, NULL, NULL, &world.env), VD_OK);
+	world.script.env = world.env;
+	world.script.answers = answers;
+	world.script.count = count;
+	kube_script_use(&world.script);
+	options.server = "http://127.0.0.1:1";
+	assert_status(vdi_kube_open_over(world.env, &options, kube_script_transport_new, &world.kube, NULL),
+		      VD_OK);
+	assert_status(vd_store_open_kube(world.kube, resource, &scope, prefix, &world.store, NULL), VD_OK);
+}
+
+static void end(void)
+{
+	world.store = vd_store_close_wait(world.store);
+	world.kube = vd_kube_close_wait(world.kube);
+	world.env = vd_env_free(world.env);
+}
+
+static void on_range(void *arg, vd_status status, const struct vd_range_result *result,
+		     const struct vd_error *error)
+{
+	struct answer *answer = arg;
+	size_t	       size = 0;
+
+	(void) error;
+	answer->came = true;
+	answer->status = status;
+	if (status != VD_OK)
+		return;
+	answer->revision = result->store_revision;
+	answer->count = result->kv_count;
+	answer->total = result->count;
+	answer->more = result->more;
+	for (size_t i = 0; i < result->kv_count; i++) {
+		struct vd_bytes key = vd_kv_key(result->kvs[i]);
+
+		assert_int_equal(result->kvs[i]->version, 1);
+		assert_int_equal(result->kvs[i]->create_rev, result->kvs[i]->mod_rev);
+		size += (size_t) snprintf(answer->keys + size, sizeof answer->keys - size, "%.*s ",
+					  (int) key.size, (const char *) key.data);
+	}
+}
+
+/* key may end with a NUL, as the key after another one. */
+static struct answer range(const char *key, size_t key_size, const char *range_end, vd_rev revision,
+			   int64_t limit)
+{
+	struct answer		answer = { 0 };
+	struct vd_range_request request = { .key = { key, key_size },
+					    .range_end = vd_bytes_of(range_end),
+					    .revision = revision,
+					    .limit = limit };
+
+	assert_status(vd_store_range(world.store, &request, on_range, &answer), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_true(answer.came);
+	return answer;
+}
+
+#define POD(name, revision)                                                                                  \
+	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"" name "\",\"namespace\":\"a\","   \
+	"\"resourceVersion\":\"" revision "\"}}"
+#define LIST(token, items)                                                                                   \
+	"{\"metadata\":{\"resourceVersion\":\"7\",\"continue\":\"" token "\"},\"items\":[" items "]}"
+
+#define PREFIX "/registry/pods/"
+#define PREFIX_END "/registry/pods0"
+#define EXACT "&resourceVersion=7&resourceVersionMatch=Exact"
+
+static const char *last_path(void)
+{
+	assert_true(world.script.request_count > 0);
+	return world.script.requests[world.script.request_count - 1].path;
+}
+
+static void a_range_becomes_one_list(void **state)
+{
+	static const struct {
+		const char *namespace_name, *key, *range_end;
+		vd_rev	    revision;
+		int64_t	    limit;
+		const char *path;
+	} rows[] = {
+		{ NULL, PREFIX, PREFIX_END, 0, 0, "/api/v1/pods?limit=500" },
+		{ NULL, PREFIX, PREFIX_END, 7, 0, "/api/v1/pods?limit=500" EXACT },
+		{ NULL, PREFIX, PREFIX_END, 0, 1, "/api/v1/pods?limit=1" },
+		{ NULL, PREFIX, PREFIX_END, 0, 499, "/api/v1/pods?limit=499" },
+		{ NULL, PREFIX, PREFIX_END, 0, 501, "/api/v1/pods?limit=500" },
+		{ NULL, PREFIX "a/", PREFIX "a0", 0, 0, "/api/v1/namespaces/a/pods?limit=500" },
+		{ NULL, PREFIX "a/m", PREFIX "a0", 0, 0, "/api/v1/namespaces/a/pods?limit=500" },
+		{ NULL, PREFIX "a/", PREFIX "a0", 7, 3, "/api/v1/namespaces/a/pods?limit=3" EXACT },
+		/* Not only one namespace. */
+		{ NULL, PREFIX "a/", PREFIX "a1", 0, 0, "/api/v1/pods?limit=500" },
+		{ NULL, PREFIX "a/", PREFIX "b0", 0, 0, "/api/v1/pods?limit=500" },
+		{ NULL, PREFIX "a/", PREFIX "a00", 0, 0, "/api/v1/pods?limit=500" },
+		{ NULL, PREFIX "a/", PREFIX_END, 0, 0, "/api/v1/pods?limit=500" },
+		{ NULL, PREFIX "a", PREFIX "b", 0, 0, "/api/v1/pods?limit=500" },
+		{ NULL, PREFIX "/", PREFIX "0", 0, 0, "/api/v1/pods?limit=500" },
+		{ NULL, PREFIX, PREFIX "a0", 0, 0, "/api/v1/pods?limit=500" },
+		{ NULL, "/registry/podq/a/", "/registry/podq/a0", 0, 0, "/api/v1/pods?limit=500" },
+		/* The store has one namespace. */
+		{ "ns", PREFIX, PREFIX_END, 0, 0, "/api/v1/namespaces/ns/pods?limit=500" },
+		{ "ns", PREFIX "ns/", PREFIX "ns0", 0, 0, "/api/v1/namespaces/ns/pods?limit=500" },
+		/* The current revision, and a key at a revision. */
+		{ NULL, "/registry/pods", "", 0, 1, "/api/v1/pods?limit=1" },
+		{ NULL, PREFIX "a/x", "", 7, 0, "/api/v1/pods?limit=500" EXACT },
+	};
+	static const struct kube_script_answer answers[] = { { .code = 200, .body = LIST("", "") } };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct answer answer;
+
+		begin(&pods, rows[i].namespace_name, PREFIX, answers, 1);
+		answer = range(rows[i].key, strlen(rows[i].key), rows[i].range_end, rows[i].revision,
+			       rows[i].limit);
+		assert_string_equal(last_path(), rows[i].path);
+		assert_int_equal(world.script.request_count, 1);
+		assert_status(answer.status, VD_OK);
+		assert_int_equal(answer.revision, 7);
+		assert_int_equal(answer.count, 0);
+		assert_false(answer.more);
+		end();
+	}
+}
+
+static void a_key_becomes_one_object(void **state)
+{
+	static const struct vd_kube_resource   nodes = { "", "v1", "nodes", "Node", true };
+	static const struct vd_kube_resource   deployments = { "apps", "v1", "deployments", "Deployment",
+							       false };
+	static const struct kube_script_answer gone[] = { { .code = 404, .body = "{}" } };
+	static const struct kube_script_answer there[] = { { .code = 200, .body = POD("x", "5") } };
+	struct answer			       answer;
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, there, 1);
+	answer = range(PREFIX "a/x", strlen(PREFIX "a/x"), "", 0, 0);
+	assert_string_equal(last_path(), "/api/v1/namespaces/a/pods/x");
+	assert_status(answer.status, VD_OK);
+	assert_int_equal(answer.count, 1);
+	assert_int_equal(answer.total, 1);
+	assert_int_equal(answer.revision, 5);
+	assert_string_equal(answer.keys, PREFIX "a/x ");
+	end();
+	begin(&nodes, NULL, "/registry/nodes/", gone, 1);
+	answer = range("/registry/nodes/x", strlen("/registry/nodes/x"), "", 0, 0);
+	assert_string_equal(last_path(), "/api/v1/nodes/x");
+	assert_status(answer.status, VD_OK);
+	assert_int_equal(answer.total, 0);
+	assert_int_equal(answer.revision, 1); /* a store is never at 0 */
+	end();
+	begin(&deployments, "ns", "/r/", gone, 1);
+	(void) range("/r/ns/x", strlen("/r/ns/x"), "", 0, 0);
+	assert_string_equal(last_path(), "/apis/apps/v1/namespaces/ns/deployments/x");
+	end();
+}
+
+/* The server's page may have objects outside of the interval, and more than are wanted. */
+static void a_list_is_cut_to_the_interval(void **state)
+{
+	static const struct kube_script_answer answers[] = {
+		{ .code = 200,
+		  .body = LIST("", POD("k", "3") "," POD("m", "4") "," POD("n", "5") "," POD("z", "6")) }
+	};
+	static const struct {
+		int64_t	    limit;
+		const char *keys;
+		bool	    more;
+	} rows[] = { { 0, PREFIX "a/m " PREFIX "a/n ", false },
+		     { 3, PREFIX "a/m " PREFIX "a/n ", false },
+		     { 2, PREFIX "a/m " PREFIX "a/n ", false },
+		     { 1, PREFIX "a/m ", true } };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct answer answer;
+
+		begin(&pods, NULL, PREFIX, answers, 1);
+		answer = range(PREFIX "a/l", strlen(PREFIX "a/l"), PREFIX "a/y", 0, rows[i].limit);
+		assert_status(answer.status, VD_OK);
+		assert_string_equal(answer.keys, rows[i].keys);
+		assert_int_equal(answer.more, rows[i].more);
+		assert_int_equal(answer.total, (int64_t) answer.count + rows[i].more);
+		end();
+	}
+}
+
+/* The range after the last key of an answer uses the server's token, if nothing was left of its page. */
+static void a_list_continues(void **state)
+{
+	static const struct kube_script_answer answers[] = {
+		{ .code = 200, .body = LIST("t1", POD("k", "3") "," POD("m", "4")) },
+		{ .code = 200, .body = LIST("", POD("n", "5")) },
+		{ .code = 200, .body = LIST("", POD("k", "3")) },
+		{ .code = 200, .body = LIST("", POD("k", "3")) },
+		{ .code = 200, .body = LIST("", "") },
+		{ .code = 200, .body = LIST("", "") },
+	};
+	static const char behind_m[] = PREFIX "a/m", behind_k[] = PREFIX "a/k", behind_n[] = PREFIX "a/n";
+	struct answer	  answer;
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, VDI_ARRAY_SIZE(answers));
+	answer = range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 2);
+	assert_string_equal(last_path(), "/api/v1/pods?limit=2");
+	assert_true(answer.more);
+	assert_int_equal(answer.count, 2);
+	/* The key behind the last one, with its NUL, at the list's revision. */
+	answer = range(behind_m, sizeof behind_m, PREFIX_END, 7, 2);
+	assert_string_equal(last_path(), "/api/v1/pods?limit=2&continue=t1");
+	assert_string_equal(answer.keys, PREFIX "a/n ");
+	assert_false(answer.more);
+	/* Another key, another revision, another list: no token belongs to them. */
+	(void) range(behind_k, sizeof behind_k, PREFIX_END, 7, 2);
+	assert_string_equal(last_path(), "/api/v1/pods?limit=2" EXACT);
+	(void) range(behind_m, sizeof behind_m, PREFIX_END, 0, 2);
+	assert_string_equal(last_path(), "/api/v1/pods?limit=2");
+	(void) range(behind_m, sizeof behind_m, PREFIX "a0", 7, 2);
+	assert_string_equal(last_path(), "/api/v1/namespaces/a/pods?limit=2" EXACT);
+	/* Nor behind an answer without a token. */
+	(void) range(behind_n, sizeof behind_n, PREFIX_END, 7, 2);
+	assert_string_equal(last_path(), "/api/v1/pods?limit=2" EXACT);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_range_becomes_one_list),
+		cmocka_unit_test(a_key_becomes_one_object),
+		cmocka_unit_test(a_list_is_cut_to_the_interval),
+		cmocka_unit_test(a_list_continues),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
