@@ -386,6 +386,7 @@ static void calls_of_every_kind_without_memory(void **state)
 			assert_true(nth < 100);
 			vdi_alloc_fail_nth(nth, 1);
 			status = start_call(world, which, &answer);
+			assert_int_equal(status == VD_OK, !vdi_alloc_failed());
 			vdi_alloc_fail_nth(0, 0);
 			if (status == VD_OK) {
 				settle(world, &answer);

@@ -120,6 +120,7 @@ static void endpoints_without_memory(void **state)
 		assert_true(nth < 200);
 		(void) vdi_alloc_fail_nth(nth, 1);
 		status = client->ops->set_endpoints(client, two, 2, NULL);
+		assert_int_equal(status == VD_OK, !vdi_alloc_failed());
 		(void) vdi_alloc_fail_nth(0, 0);
 		assert_int_equal(client->ops->endpoint_count(client), status == VD_OK ? 2 : 1);
 		if (status != VD_OK)

@@ -3,6 +3,7 @@
 #include "core_args.h"
 #include "grpc_server_state.h"
 #include "grpc_transport.h"
+#include "rpc_certs.h"
 #include "rpc_fixture.h"
 #include "thread.h"
 #include "wait.h"
@@ -164,6 +165,65 @@ static void each_address_has_its_port(void **state)
 	close_server(server);
 }
 
+static void an_address_of_a_file(void **state)
+{
+	char			folder[TEMP_FOLDER_SIZE];
+	char			address[TEMP_FOLDER_SIZE + 16];
+	char			text[TEMP_FOLDER_SIZE + 64];
+	const char	       *listen = address;
+	struct vdi_grpc_server *server;
+
+	(void) state;
+	temp_folder_make(folder);
+	(void) snprintf(address, sizeof address, "unix:%s/socket", folder);
+	server = open_server((struct vdi_rpc_server_options) { .listen = &listen, .listen_count = 1 });
+	assert_string_equal(server->base.ops->address(&server->base, 0), address);
+	close_server(server);
+	(void) snprintf(address, sizeof address, "unix:%s/no/socket", folder);
+	(void) snprintf(text, sizeof text, "address \"%s\": cannot listen", address);
+	expect_refused((struct vdi_rpc_server_options) { .listen = &listen, .listen_count = 1 }, VD_IO, text);
+	temp_folder_remove(folder);
+}
+
+/* Core says only that it cannot listen; the reason is found out. */
+static void an_address_in_use_is_named(void **state)
+{
+	static const char *const addresses[] = { "127.0.0.1:0", "[::1]:0" };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(addresses); i++) {
+		struct vdi_rpc_server_options options = { .listen = &addresses[i],
+							  .listen_count = 1,
+							  .handlers = &handlers };
+		struct vdi_rpc_server	     *server;
+		const char		     *address;
+		char			      text[128];
+
+		if (vdi_grpc_server_new(env, &options, &server, NULL) != VD_OK && i == 1)
+			break; /* no IPv6 here */
+		address = server->ops->address(server, 0);
+		(void) snprintf(text, sizeof text, "address \"%s\": Address already in use", address);
+		expect_refused((struct vdi_rpc_server_options) { .listen = &address, .listen_count = 1 },
+			       VD_IO, text);
+		close_server(VDI_CONTAINER_OF(server, struct vdi_grpc_server, base));
+	}
+}
+
+static void an_address_in_use_is_named_with_tls_too(void **state)
+{
+	struct vdi_rpc_server_tls tls = { .cert_path = rpc_certs_path(&rpc_certs, "server.pem"),
+					  .key_path = rpc_certs_path(&rpc_certs, "server.key") };
+	struct vdi_grpc_server	 *server = open_server((struct vdi_rpc_server_options) { .tls = &tls });
+	const char		 *address = server->base.ops->address(&server->base, 0);
+	char			  text[128];
+
+	(void) state;
+	(void) snprintf(text, sizeof text, "address \"%s\": Address already in use", address);
+	expect_refused((struct vdi_rpc_server_options) { .listen = &address, .listen_count = 1, .tls = &tls },
+		       VD_IO, text);
+	close_server(server);
+}
+
 static void threads_are_chosen_within_bounds(void **state)
 {
 	static const struct {
@@ -238,10 +298,16 @@ static void streams_without_memory_for_a_queue(void **state)
 /* Each allocation of the start fails in turn: nothing is left. */
 static void a_start_without_memory(void **state)
 {
-	struct vdi_rpc_server_options options = {
-		.listen = local, .listen_count = 1, .threads = 2, .handlers = &handlers
-	};
-	vd_status status = VD_NOMEM;
+	static const char *const method = "/a.B/C", *const frequent = "/a.B/D";
+	struct vdi_rpc_server_options options = { .listen = local,
+						  .listen_count = 1,
+						  .threads = 2,
+						  .stream_methods = &method,
+						  .stream_method_count = 1,
+						  .unary_methods = &frequent,
+						  .unary_method_count = 1,
+						  .handlers = &handlers };
+	vd_status		      status = VD_NOMEM;
 
 	(void) state;
 	for (uint64_t nth = 1; status != VD_OK; nth++) {
@@ -250,6 +316,7 @@ static void a_start_without_memory(void **state)
 		assert_true(nth < 200);
 		(void) vdi_alloc_fail_nth(nth, 1);
 		status = vdi_grpc_server_new(env, &options, &server, NULL);
+		assert_int_equal(status == VD_OK, !vdi_alloc_failed());
 		(void) vdi_alloc_fail_nth(0, 0);
 		if (status == VD_OK)
 			close_server(VDI_CONTAINER_OF(server, struct vdi_grpc_server, base));
@@ -266,11 +333,14 @@ int main(void)
 		RPC_TEST(core_refuses_what_is_far_too_large),
 		RPC_TEST(addresses_and_methods_are_checked),
 		RPC_TEST(each_address_has_its_port),
+		RPC_TEST(an_address_of_a_file),
+		RPC_TEST(an_address_in_use_is_named),
+		RPC_TEST(an_address_in_use_is_named_with_tls_too),
 		RPC_TEST(threads_are_chosen_within_bounds),
 		RPC_TEST(streams_are_spread_over_queues),
 		RPC_TEST(streams_without_memory_for_a_queue),
 		RPC_TEST(a_start_without_memory),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, rpc_certs_set_up, rpc_certs_tear_down);
 }
