@@ -123,6 +123,7 @@ static void e116_data_survives_its_bytes(void **state)
 	(void) state;
 	data->is_enabled = true;
 	data->revision = 77;
+	assert_status(vdi_auth_data_add_account(data, vd_bytes_of("n"), vd_bytes_of(""), true), VD_OK);
 	vdi_auth_data_write(&out, data);
 	size = out.size;
 	assert_status(vdi_auth_data_read((struct vd_bytes) { bytes, size }, &again), VD_OK);
@@ -130,6 +131,15 @@ static void e116_data_survives_its_bytes(void **state)
 	vdi_auth_data_write(&out, again);
 	assert_int_equal(out.size, size);
 	assert_memory_equal(bytes, more, size);
+	assert_true(again->is_enabled);
+	assert_int_equal(again->revision, 77);
+	assert_int_equal(again->account_count, 2);
+	assert_true(vdi_auth_data_account(again, vd_bytes_of("n"))->no_password);
+	assert_false(vdi_auth_data_account(again, vd_bytes_of("u"))->no_password);
+	assert_int_equal(vdi_auth_data_account(again, vd_bytes_of("u"))->role_count, 1);
+	assert_int_equal(again->role_count, 1);
+	assert_int_equal(again->roles[0].permission_count, 2);
+	assert_int_equal(again->roles[0].permissions[1].type, VDI_PERMISSION_WRITE);
 	for (size_t cut = 1; cut < size; cut++) {
 		struct vdi_auth_data *part = NULL;
 

@@ -323,6 +323,46 @@ static void e167_users_may_read_what_is_their_own(void **state)
 			    vdi_serve_code_message(VD_ETCD_INVALID_AUTH_TOKEN));
 }
 
+/* A token ends with its user's password and with the user, and with nothing else that has that name. */
+static void e168_which_changes_end_a_token(void **state)
+{
+	static const struct {
+		struct ask ask;
+		bool	   ends;
+	} rows[] = {
+		{ { "RoleAdd", { "u" } }, false },
+		{ { "RoleGrantPermission", { "u", "\x12\1k" } }, false },
+		{ { "RoleRevokePermission", { "u", "k" } }, false },
+		{ { "UserGrantRole", { "u", "u" } }, false },
+		{ { "UserRevokeRole", { "u", "u" } }, false },
+		{ { "RoleDelete", { "u" } }, false },
+		{ { "UserAdd", { "v", "vp" } }, false },
+		{ { "UserChangePassword", { "v", "new" } }, false },
+		{ { "UserDelete", { "v" } }, false },
+		{ { "UserChangePassword", { "u", "up" } }, true },
+		{ { "UserDelete", { "u" } }, true },
+	};
+	struct etcd_server_fixture *fixture = *state;
+	char			    token[VDI_AUTH_TOKEN_SIZE];
+
+	assert_string_equal(RESULT(fixture, "UserAdd", { "root", "rp" }), "");
+	assert_string_equal(RESULT(fixture, "UserGrantRole", { "root", "root" }), "");
+	assert_string_equal(RESULT(fixture, "UserAdd", { "u", "up" }), "");
+	assert_string_equal(RESULT(fixture, "AuthEnable"), "");
+	log_in(fixture, "root", "rp", root_token);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct ask  with = rows[i].ask;
+		const char *found;
+
+		with.token = root_token;
+		log_in(fixture, "u", "up", token);
+		assert_string_equal(result_of(fixture, &with), "");
+		found = RESULT(fixture, "UserGet", { "u" }, token);
+		if ((strcmp(found, "") != 0) != rows[i].ends)
+			fail_msg("after %s: \"%s\"", with.method, found);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +372,7 @@ int main(void)
 		CASE(e168_a_user_without_a_password_cannot_log_in),
 		CASE(users_and_roles_are_listed),
 		CASE(e167_users_may_read_what_is_their_own),
+		CASE(e168_which_changes_end_a_token),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@ static void fill(struct etcd_server_fixture *fixture, vd_rev compacted)
 	etcd_server_grant(fixture, 5, 100, 100);
 	etcd_server_grant(fixture, -2, 100, 100);
 	etcd_server_grant(fixture, 3, 500, 500);
+	etcd_server_grant(fixture, 6, 41, 41); /* in its last second when the snapshot is taken */
 	(void) etcd_server_put_leased(fixture, "a", "1", 5);
 	(void) etcd_server_put_leased(fixture, "b", "1", 0);
 	(void) etcd_server_put_leased(fixture, "a", "2", 0);
@@ -179,17 +180,17 @@ static void expect_restored(const struct file *file, struct etcd_server_fixture 
 					   &store, &auth, &auth_size, &report, NULL),
 		      VD_OK);
 	assert_int_equal(report.revision, 8);
-	assert_int_equal(report.leases, 3);
+	assert_int_equal(report.leases, 4);
 	assert_int_equal(report.compacted, compacted ? compacted : -1);
 	assert_string_equal(content_at(store, 0), "a=2/2/4/2/0 b=2/7/7/1/3 c=1/5/5/1/-2 d=1/8/8/1/0 ");
 	assert_string_equal(content_at(store, 6), "a=2/2/4/2/0 c=1/5/5/1/-2 ");
 	assert_string_equal(content_at(store, 4), compacted ? "expired" : "a=2/2/4/2/0 b=1/3/3/1/0 ");
-	for (int64_t id = -2; id <= 5; id++) {
-		if (id != -2 && id != 3 && id != 5)
+	for (int64_t id = -2; id <= 6; id++) {
+		if (id != -2 && id != 3 && id < 5)
 			continue;
 		assert_status(vd_store_lease_time_to_live(store, id, false, got_lease, &lease), VD_OK);
 		vdi_sim_run_until_idle(env);
-		assert_int_equal(lease.granted_ttl_s, id == 3 ? 500 : 100);
+		assert_int_equal(lease.granted_ttl_s, id == 3 ? 500 : id == 6 ? 41 : 100);
 	}
 	assert_status(vdi_auth_encode(fixture->server->auth, &expected, &expected_size), VD_OK);
 	assert_int_equal(auth_size, expected_size);
@@ -239,9 +240,10 @@ static void e165_a_snapshot_has_everything(void **state)
 		assert_string_equal(bucket_of(&file, "authUsers", true), "alice root ");
 		/* ID, TTL and what is left of it; negative IDs come last. */
 		assert_string_equal(bucket_of(&file, "lease", true),
-				    "0000000000000003 0000000000000005 fffffffffffffffe ");
+				    "0000000000000003 0000000000000005 0000000000000006 fffffffffffffffe ");
 		assert_string_equal(bucket_of(&file, "lease", false),
 				    "0000000000000003=080310f40318cb03 0000000000000005=080510d18; "
+				    "0000000000000006=080610)1801 "
 				    "fffffffffffffffe=08feffffffffffffffff0110d18; ");
 		free(file.bytes);
 		etcd_server_fixture_close(&fixture);
