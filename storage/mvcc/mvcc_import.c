@@ -142,12 +142,13 @@ vd_status vdi_mvcc_import_snapshot(struct vdi_mvcc_import *import, vd_rev revisi
 	for (size_t first = 0, end; first < count; first = end) {
 		for (end = first + 1; end < count && changes[end].kv->mod_rev == changes[first].kv->mod_rev;)
 			end++;
-		if (changes[first].is_delete || changes[first].kv->mod_rev > revision)
-			return invalid_key(reterr, "not part of a snapshot", changes[first].kv);
-		for (size_t i = first; i < end; i++)
+		for (size_t i = first; i < end; i++) {
+			if (changes[i].is_delete || changes[i].kv->mod_rev > revision)
+				return invalid_key(reterr, "not part of a snapshot", changes[i].kv);
 			if (vdi_btree_snapshot_get(vdi_btree_view(&import->group->keys),
 						   vd_kv_key(changes[i].kv)))
 				return invalid_key(reterr, "one key twice in a snapshot", changes[i].kv);
+		}
 		VDI_TRY(vdi_mvcc_import_commit(import, changes + first, end - first, reterr));
 	}
 	import->last = VDI_MAX(import->last, revision);

@@ -417,7 +417,6 @@ void vdi_h2_server_call_data(struct vdi_h2_server_call *call, struct vd_bytes by
 		(void) nghttp2_session_consume_stream(session_of(call), call->stream_id, bytes.size);
 		return;
 	}
-	call->is_delivering = true;
 	while (bytes.size && status == VD_OK && reads_on(call)) {
 		if (!wants(call) || vdi_h2_inbox_has_kept(&call->inbox)) {
 			status = vdi_h2_inbox_keep(&call->inbox, bytes);
@@ -430,7 +429,6 @@ void vdi_h2_server_call_data(struct vdi_h2_server_call *call, struct vd_bytes by
 		if (status == VD_OK)
 			deliver_message(call, &message);
 	}
-	call->is_delivering = false;
 	if (status != VD_OK && status != VD_AGAIN)
 		fail_inbox(call, status);
 	settle(call);

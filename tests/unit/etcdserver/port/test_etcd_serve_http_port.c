@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include "env.h"
 #include "http_fixture.h"
 #include "serve_http_port.h"
@@ -157,6 +158,40 @@ static void e153_other_methods_and_paths(void **state)
 	expect_body(test, "/v2/keys", 404, TEXT, "404 page not found\n");
 }
 
+/* Sends that and returns the code of the answer. */
+static int send_raw(struct http_test *test, const char *bytes, size_t size)
+{
+	int   fd = http_open((uint16_t) atoi(strrchr(vdi_serve_http_port_address(test->http), ':') + 1), 0);
+	char *answer;
+	int   code;
+
+	http_send_bytes(fd, bytes, size);
+	answer = http_read_until(fd, NULL);
+	code = http_code_of(answer);
+	free(answer);
+	close(fd);
+	return code;
+}
+
+/* Nothing here takes a body or many headers: a larger request is refused before it is read. */
+static void large_requests_are_refused(void **state)
+{
+#define HEAD(length)                                                                                         \
+	"POST /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: " length "\r\n\r\n"
+	static const char large[] = HEAD("16385");
+	static char	  just_right[sizeof HEAD("16384") - 1 + 16384];
+	static char	  headers[17000];
+
+	assert_int_equal(send_raw(*state, large, sizeof large - 1), 413);
+	memset(just_right, 'b', sizeof just_right);
+	memcpy(just_right, HEAD("16384"), sizeof HEAD("16384") - 1);
+	assert_int_equal(send_raw(*state, just_right, sizeof just_right), 405);
+	memset(headers, 'h', sizeof headers);
+	memcpy(headers, "GET /version HTTP/1.1\r\nX-Long: ", 31);
+	memcpy(headers + sizeof headers - 4, "\r\n\r\n", 4);
+	assert_int_equal(send_raw(*state, headers, sizeof headers), 400);
+}
+
 static void addresses_are_checked(void **state)
 {
 	static const char *const    bad[] = { "",
@@ -202,9 +237,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		CASE(e153_e640_version),     CASE(e153_health_says_what_is_wrong),
-		CASE(e153_livez_and_readyz), CASE(e153_other_methods_and_paths),
-		CASE(addresses_are_checked), CASE(e153_metrics_are_prometheus_text),
+		CASE(e153_e640_version),	  CASE(e153_health_says_what_is_wrong),
+		CASE(e153_livez_and_readyz),	  CASE(e153_other_methods_and_paths),
+		CASE(addresses_are_checked),	  CASE(e153_metrics_are_prometheus_text),
+		CASE(large_requests_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

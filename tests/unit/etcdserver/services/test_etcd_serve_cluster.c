@@ -347,6 +347,33 @@ static void e165_a_snapshot_waits_for_its_reader(void **state)
 	etcd_server_call_end(&call);
 }
 
+/* Room is reported by the transport's thread while a worker may still be at it: each report that was waited
+ * for continues the snapshot once, and others not at all. */
+static void e165_a_snapshot_is_continued_once(void **state)
+{
+	struct etcd_server_fixture   *fixture = *state;
+	Etcdserverpb__SnapshotRequest request = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
+	struct etcd_server_call	      call;
+	unsigned		      turns;
+
+	etcd_server_put(fixture, "k", "v");
+	etcd_server_call_init(&call, fixture);
+	call.room = 0;
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.Maintenance/Snapshot");
+	etcd_server_call_send(&call, &request.base);
+	for (size_t count = 0; !call.is_finished; count++) {
+		assert_int_equal(call.count, count);
+		call.room = 1;
+		turns = fixture->server->next_worker;
+		for (int i = 0; i < 3; i++)
+			vdi_etcdserver_writable(&call.base);
+		assert_int_equal(fixture->server->next_worker, turns + 1);
+		(void) vdi_sim_run_until_idle(fixture->env);
+	}
+	assert_true(call.count >= 2);
+	etcd_server_call_end(&call);
+}
+
 /* A transport that says at any moment that there is room disturbs nothing. */
 static void e165_room_that_nobody_waits_for(void **state)
 {
@@ -639,6 +666,7 @@ int main(void)
 		CASE(e162_alarms),
 		CASE(e165_the_messages_of_a_snapshot),
 		CASE(e165_a_snapshot_waits_for_its_reader),
+		CASE(e165_a_snapshot_is_continued_once),
 		CASE(e165_room_that_nobody_waits_for),
 		CASE(e164_downgrades),
 		CASE(e166_members_are_not_changed),

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -396,6 +397,59 @@ static void a_common_name_is_whole_or_none(void **state)
 	expect_name("root\0", 5, 80, "");
 }
 
+/* A client with several certificates chooses by these names. */
+static void the_server_names_the_authorities_of_client_certificates(void **state)
+{
+	static const char *const wanted[] = { NULL, "ca.pem" };
+
+	(void) state;
+	for (int with_ca = 0; with_ca < 2; with_ca++) {
+		struct vdi_rpc_server_tls options = {
+			.cert_path = rpc_certs_path(&rpc_certs, "server.pem"),
+			.key_path = rpc_certs_path(&rpc_certs, "server.key"),
+			.client_ca_path = wanted[with_ca] ? rpc_certs_path(&rpc_certs, wanted[with_ca]) : NULL
+		};
+		struct vdi_h2_tls  *server;
+		struct vdi_h2_link *link;
+		SSL_CTX		   *context = SSL_CTX_new(TLS_client_method());
+		SSL		   *client = SSL_new(context);
+		const STACK_OF(X509_NAME) * names;
+		bool is_up[2] = { false, false }, wants_write;
+		int  fds[2];
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+		assert_status(vdi_h2_tls_new_server(&options, false, &server, NULL), VD_OK);
+		assert_status(vdi_h2_link_new(server, fds[SERVER], NULL, &link), VD_OK);
+		assert_int_equal(SSL_set_alpn_protos(client, (const unsigned char *) "\2h2", 3), 0);
+		assert_int_equal(SSL_set_fd(client, fds[CLIENT]), 1);
+		while (!is_up[CLIENT] || !is_up[SERVER]) {
+			int done = SSL_connect(client);
+
+			assert_true(done == 1 || SSL_get_error(client, done) == SSL_ERROR_WANT_READ);
+			is_up[CLIENT] = done == 1;
+			if (!is_up[SERVER])
+				is_up[SERVER] = vdi_h2_link_shake(link, &wants_write) == VD_OK;
+		}
+		names = SSL_get0_peer_CA_list(client);
+		assert_int_equal(names ? sk_X509_NAME_num(names) : 0, with_ca);
+		if (with_ca) {
+			FILE *file = open_file("ca.pem", "r");
+			X509 *ca = PEM_read_X509(file, NULL, NULL, NULL);
+
+			assert_int_equal(
+				X509_NAME_cmp(sk_X509_NAME_value(names, 0), X509_get_subject_name(ca)), 0);
+			X509_free(ca);
+			fclose(file);
+		}
+		SSL_free(client);
+		SSL_CTX_free(context);
+		vdi_h2_link_free(link);
+		vdi_h2_tls_free(server);
+		close(fds[0]);
+		close(fds[1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +465,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_handshake_that_breaks_says_why, open_pair,
 						close_faulty_pair),
 		cmocka_unit_test(a_common_name_is_whole_or_none),
+		cmocka_unit_test(the_server_names_the_authorities_of_client_certificates),
 	};
 
 	return cmocka_run_group_tests(tests, rpc_certs_set_up, rpc_certs_tear_down);

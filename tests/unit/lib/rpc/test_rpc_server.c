@@ -402,6 +402,37 @@ static void e151_pings_are_taken_at_the_permitted_pace(void **state)
 	rpc_echo_stop(&strict, env);
 }
 
+/* A client that answers no ping is given up when the timeout is over, and not after the 20 s that core takes
+ * by itself. */
+static void a_client_that_answers_no_ping_is_given_up(void **state)
+{
+	static const char	      preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+	static const uint8_t	      settings[] = { 0, 0, 0, 4, 0, 0, 0, 0, 0 };
+	struct vdi_rpc_server_options options = { .keepalive_time = VD_MS(200),
+						  .keepalive_timeout = VD_MS(200) };
+	struct rpc_echo		      impatient;
+	char			      got[512];
+	ssize_t			      size;
+	vd_mono			      began;
+	int			      fd;
+
+	(void) state;
+	assert_status(rpc_echo_start(&impatient, env, NULL, &options, NULL), VD_OK);
+	began = vd_env_now(env);
+	fd = connect_raw(rpc_echo_address(&impatient));
+	write_all(fd, preface, sizeof preface - 1);
+	write_all(fd, settings, sizeof settings);
+	do {
+		struct pollfd wait = { .fd = fd, .events = POLLIN };
+
+		assert_int_equal(poll(&wait, 1, 300000), 1);
+		size = read(fd, got, sizeof got);
+	} while (size > 0);
+	assert_true(vd_mono_since(vd_env_now(env), began).ns < VD_SECONDS(19).ns);
+	close(fd);
+	rpc_echo_stop(&impatient, env);
+}
+
 /* Whatever comes in, the server goes on. */
 static void bytes_that_are_no_http2_hurt_nobody(void **state)
 {
@@ -485,6 +516,7 @@ int main(void)
 		SERVED_TEST(a_client_that_goes_ends_its_calls),
 		RPC_TEST(unsent_bytes_are_bounded_exactly),
 		RPC_TEST(e151_pings_are_taken_at_the_permitted_pace),
+		RPC_TEST(a_client_that_answers_no_ping_is_given_up),
 		SERVED_TEST(bytes_that_are_no_http2_hurt_nobody),
 		RPC_TEST(a_message_that_is_far_too_large),
 		RPC_TEST(ipv6_addresses),

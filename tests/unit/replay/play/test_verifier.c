@@ -328,6 +328,40 @@ static void stale_and_wrong_lists(void **state)
 	verifier_fault_fini(&fault);
 }
 
+/* An item is compared as soon as it is listed: it must not be newer than what the streams delivered of its
+ * key, as far as they are. */
+static void an_item_that_the_streams_have_not(void **state)
+{
+	struct verifier_fault fault;
+	int		      key = 0;
+	vd_rev		      delivered, newer;
+
+	(void) state;
+	verifier_fault_init(&fault);
+	while (verifier_history[fault.middle - 1].state[key].revision == 0)
+		key++;
+	delivered = verifier_history[fault.middle - 1].state[key].revision;
+	newer = delivered + 1;
+	assert_true(newer < fault.middle);
+	vdi_verifier_list_begin(fault.world.verifier, fault.middle, 0);
+	assert_status(vdi_verifier_list_item(fault.world.verifier, vd_bytes_of(verifier_key_name(key)), newer,
+					     1, 5),
+		      VD_OK);
+	assert_int_equal(fault.world.count, 1);
+	assert_int_equal(fault.world.first.guarantee, VDI_LIST);
+	assert_int_equal(fault.world.first.revision, newer);
+	assert_int_equal(fault.world.first.other, delivered);
+	assert_string_equal(fault.world.first.key, verifier_key_name(key));
+	assert_non_null(strstr(fault.world.first.text, "the streams only at"));
+	/* The streams are not there yet: it may be right. */
+	assert_status(vdi_verifier_list_item(fault.world.verifier, vd_bytes_of(verifier_key_name(key)),
+					     fault.middle + 50, 1, 5),
+		      VD_OK);
+	assert_int_equal(fault.world.count, 2); /* but newer than the list */
+	assert_int_equal(fault.world.first.revision, newer);
+	verifier_fault_fini(&fault);
+}
+
 static void every_allocation_may_fail(void **state)
 {
 	(void) state;
@@ -378,6 +412,7 @@ int main(void)
 		cmocka_unit_test(wrong_names_of_changes),
 		cmocka_unit_test(a_resumed_stream_with_a_gap),
 		cmocka_unit_test(stale_and_wrong_lists),
+		cmocka_unit_test(an_item_that_the_streams_have_not),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
 

@@ -110,6 +110,25 @@ static void r171_a_round_teaches_what_was_compacted(void **state)
 	world_free(world);
 }
 
+/* The answer to a compaction is a sign of life, and tells the newest revision, like any other answer. */
+static void e423_a_compaction_tells_how_far_the_store_is(void **state)
+{
+	struct world *world = world_open(13, 1);
+
+	(void) state;
+	vdi_sim_advance(world->env, VD_SECONDS(599));
+	assert_int_equal(world->toy.txns, 1);
+	while (world->toy.compactions == 0) {
+		if (!vdi_sim_step(world->env))
+			(void) vdi_sim_advance_to_next_timer(world->env);
+		if (world->toy.txns == 2)
+			world->toy.revision = 500; /* others write between the two calls */
+	}
+	vdi_sim_run_until_idle(world->env);
+	assert_int_equal(status_of(world).current, 500);
+	world_free(world);
+}
+
 /* A round that fails for memory, at whatever place, is over: the next one comes an interval later. */
 static void r171_a_round_without_memory_is_one_of_many(void **state)
 {
@@ -284,6 +303,7 @@ int main(void)
 		cmocka_unit_test(r170_r171_a_lone_server_compacts_one_round_late),
 		cmocka_unit_test(r171_who_loses_a_round_adopts_and_waits),
 		cmocka_unit_test(r171_a_round_teaches_what_was_compacted),
+		cmocka_unit_test(e423_a_compaction_tells_how_far_the_store_is),
 		cmocka_unit_test(r171_a_round_without_memory_is_one_of_many),
 		cmocka_unit_test(r172_following_without_memory_goes_on_later),
 		cmocka_unit_test(r171_a_failed_round_changes_nothing),

@@ -349,6 +349,74 @@ static void a_watch_without_memory(void **state)
 	}
 }
 
+static void got_leases(void *arg, vd_status status, const int64_t *ids, size_t count, vd_rev revision)
+{
+	(void) ids;
+	(void) count;
+	got_done(arg, status, revision, NULL);
+}
+
+static vd_status start_call(struct world *world, int which, struct answer *answer)
+{
+	struct vd_range_request range = { .key = vd_bytes_of("a") };
+
+	switch (which) {
+	case 0: return vd_store_range(world->store, &range, got_range, answer);
+	case 1: return start_put(world, answer);
+	case 2: return vd_store_compact(world->store, 1, false, got_done, answer);
+	case 3: return vd_store_lease_grant(world->store, 7, 10, got_lease, answer);
+	case 4: return vd_store_lease_revoke(world->store, 7, got_done, answer);
+	case 5: return vd_store_lease_keep_alive(world->store, 7, got_lease, answer);
+	case 6: return vd_store_lease_time_to_live(world->store, 7, true, got_lease, answer);
+	default: return vd_store_lease_list(world->store, got_leases, answer);
+	}
+}
+
+/* An operation that cannot begin is refused by its result alone, leaves nothing, and the next one works. */
+static void calls_of_every_kind_without_memory(void **state)
+{
+	(void) state;
+	for (int which = 0; which < 8; which++) {
+		vd_status status = VD_NOMEM;
+
+		for (uint64_t nth = 1; status != VD_OK; nth++) {
+			struct world *world = world_open(18, 1);
+			struct answer answer = { 0 };
+
+			assert_true(nth < 100);
+			vdi_alloc_fail_nth(nth, 1);
+			status = start_call(world, which, &answer);
+			assert_int_equal(status == VD_OK, !vdi_alloc_failed());
+			vdi_alloc_fail_nth(0, 0);
+			if (status == VD_OK) {
+				settle(world, &answer);
+			} else {
+				assert_status(status, VD_NOMEM);
+				vdi_sim_run_until_idle(world->env);
+				assert_false(answer.is_done);
+				assert_int_equal(world->inner->in_flight, 0);
+				assert_status(put(world).status, VD_OK);
+			}
+			world_free(world);
+		}
+	}
+}
+
+static void calls_of_every_kind_after_the_shutdown(void **state)
+{
+	struct world *world = world_open(19, 1);
+	struct answer answer = { 0 };
+
+	(void) state;
+	vd_store_shutdown(world->store);
+	for (int which = 0; which < 8; which++)
+		assert_status(start_call(world, which, &answer), VD_CLOSED);
+	vdi_sim_run_until_idle(world->env);
+	assert_false(answer.is_done);
+	assert_int_equal(world->inner->in_flight, 0);
+	world_free(world);
+}
+
 static void close_twice(void)
 {
 	struct world *world = world_open(41, 1);
@@ -379,6 +447,8 @@ int main(void)
 		cmocka_unit_test(torture_the_store),
 		cmocka_unit_test(a_transaction_that_cannot_begin_is_over),
 		cmocka_unit_test(a_watch_without_memory),
+		cmocka_unit_test(calls_of_every_kind_without_memory),
+		cmocka_unit_test(calls_of_every_kind_after_the_shutdown),
 		cmocka_unit_test(closing_twice_is_named),
 	};
 

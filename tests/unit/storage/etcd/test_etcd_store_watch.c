@@ -306,6 +306,38 @@ static void r173_without_support_progress_is_not_asked_for(void **state)
 	world_free(world);
 }
 
+/* The metrics have each open: those of the client that failed, and those that did not. */
+static void opened_watches_are_counted_by_their_outcome(void **state)
+{
+	struct world		     *world = world_open(27, 1);
+	struct vdi_metric	     *ok = world->inner->calls[VDI_ETCD_CALL_WATCH];
+	struct vdi_metric	     *failed = world->inner->call_errors[VDI_ETCD_CALL_WATCH];
+	unsigned		      ready = 0;
+	struct vd_store_watch_request request = {
+		.key = vd_bytes_of("a"), .start_revision = 2, .ready = count_ready, .ready_arg = &ready
+	};
+	struct vd_store_watch *watches[2] = { NULL };
+
+	(void) state;
+	assert_int_equal(vdi_metric_value(ok), 0);
+	assert_int_equal(vdi_metric_value(failed), 0);
+	assert_status(vd_store_watch_open(world->store, &request, &watches[0], NULL), VD_OK);
+	assert_int_equal(vdi_metric_value(ok), 1);
+	assert_int_equal(vdi_metric_value(failed), 0);
+	vdi_alloc_fail_nth(2, 1); /* the first is the store's own */
+	assert_status(vd_store_watch_open(world->store, &request, &watches[1], NULL), VD_NOMEM);
+	vdi_alloc_fail_nth(0, 0);
+	assert_int_equal(vdi_metric_value(ok), 1);
+	assert_int_equal(vdi_metric_value(failed), 1);
+	vd_store_shutdown(world->store);
+	assert_status(vd_store_watch_open(world->store, &request, &watches[1], NULL), VD_CLOSED);
+	assert_int_equal(vdi_metric_value(ok), 1);
+	assert_int_equal(vdi_metric_value(failed), 2);
+	assert_null(watches[1]);
+	vd_store_watch_close(watches[0]);
+	world_free(world);
+}
+
 static void e358_watches_outlive_the_store(void **state)
 {
 	struct world	      *world = world_open(26, 1);
@@ -337,6 +369,7 @@ int main(void)
 		cmocka_unit_test(e317_a_dropped_request_for_progress_is_repeated),
 		cmocka_unit_test(e317_watches_of_the_past_have_a_stream_to_themselves),
 		cmocka_unit_test(r173_without_support_progress_is_not_asked_for),
+		cmocka_unit_test(opened_watches_are_counted_by_their_outcome),
 		cmocka_unit_test(e358_watches_outlive_the_store),
 	};
 

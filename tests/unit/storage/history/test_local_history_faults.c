@@ -216,6 +216,43 @@ static void a_store_that_does_not_answer_is_asked_again(void **state)
 	local_world_fini(&w);
 }
 
+/* The start waits for the comparison with the store, however late its answer comes. */
+static void a_slow_answer_is_waited_for(void **state)
+{
+	struct chaos_options slow = { .delay = 1000, .delay_max = VD_SECONDS(1) }, calm = { 0 };
+
+	for (int is_same = 0; is_same < 2; is_same++) {
+		struct local_world w;
+		struct vd_store	  *restored;
+		char		   key[40];
+		vd_rev		   revision = 0;
+
+		local_world_init(&w, 12);
+		restored = local_mvcc_new(&w);
+		local_start(&w);
+		for (unsigned i = 0; i < 20; i++) {
+			snprintf(key, sizeof key, "/registry/pods/ns/p%02u", i % 10);
+			local_put(&w, key, "{}");
+			assert_status(
+				vd_store_put_wait(restored, K(key), K("{\"other\":1}"), &revision, NULL),
+				VD_OK);
+		}
+		vdi_sim_advance(w.env, VD_SECONDS(2));
+		local_stop(&w);
+		if (!is_same)
+			chaos_set_inner(w.chaos, restored);
+		chaos_set(w.chaos, &slow);
+		local_start(&w);
+		assert_int_equal(local_log_lines(&w, "it was restored, or is another cluster"), !is_same);
+		assert_int_equal(local_status_of(&w).history, is_same);
+		chaos_set(w.chaos, &calm);
+		local_stop(&w);
+		chaos_set_inner(w.chaos, w.mvcc);
+		vd_store_close_wait(restored);
+		local_world_fini(&w);
+	}
+}
+
 /* ---- Bad luck ---- */
 
 static void the_truth_survives_bad_luck(void **state)
@@ -357,6 +394,7 @@ int main(void)
 		cmocka_unit_test(one_directory_serves_one_server),
 		cmocka_unit_test(a_directory_that_cannot_be_made_is_an_error),
 		cmocka_unit_test(a_store_that_does_not_answer_is_asked_again),
+		cmocka_unit_test(a_slow_answer_is_waited_for),
 		cmocka_unit_test(the_truth_survives_bad_luck),
 		cmocka_unit_test(torture_every_allocation_may_fail),
 		cmocka_unit_test(torture_a_watch_in_the_loaded_history),

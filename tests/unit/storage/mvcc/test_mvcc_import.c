@@ -184,6 +184,90 @@ static void a_snapshot_has_what_was_put_until_its_revision(void **state)
 	assert_int_equal(lease_of_snapshot(3, true, true, VD_INVALID), -1);
 }
 
+static vd_status run_snapshot_plan(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr)
+{
+	const struct plan	*plan = arg;
+	struct vdi_import_change changes[8] = { 0 };
+	vd_status		 status;
+
+	for (size_t i = 0; i < plan->count; i++) {
+		changes[i].is_delete = plan->steps[i].what == 'd';
+		assert_status(vd_kv_new(vd_bytes_of(plan->steps[i].key), vd_bytes_of("v"), &changes[i].kv),
+			      VD_OK);
+		changes[i].kv->mod_rev = plan->steps[i].revision;
+	}
+	status = vdi_mvcc_import_snapshot(import, 9, changes, plan->count, reterr);
+	for (size_t i = 0; i < plan->count; i++)
+		vd_kv_unref(changes[i].kv);
+	return status;
+}
+
+static void expect_snapshot(const struct step *steps, size_t count, vd_rev current, const char *sentence)
+{
+	struct vd_mvcc_options	 options = VD_MVCC_OPTIONS_INIT;
+	struct plan		 plan = { steps, count };
+	struct vdi_mvcc_importer importer = { .run = run_snapshot_plan, .arg = &plan };
+	struct vd_env		*env;
+	struct vd_store		*store = NULL;
+	struct vd_store_status	 status;
+	struct vd_error		 error = { 0 };
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	assert_status(vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error),
+		      sentence ? VD_INVALID : VD_OK);
+	if (sentence && strstr(error.message, sentence) == NULL)
+		fail_msg("not \"%s\" but \"%s\"", sentence, error.message);
+	if (store) {
+		assert_status(vd_store_status_get(store, &status), VD_OK);
+		assert_int_equal(status.current, current);
+		assert_int_equal(status.compacted, current);
+		assert_int_equal(status.key_count, count);
+		(void) vd_store_close_wait(store);
+	}
+	vd_env_free(env);
+}
+#define EXPECT_SNAPSHOT(current, sentence, ...)                                                              \
+	expect_snapshot((const struct step[]) { __VA_ARGS__ },                                               \
+			sizeof((const struct step[]) { __VA_ARGS__ }) / sizeof(struct step), current,        \
+			sentence)
+
+/* A snapshot has the keys that exist, in any order: each once, and no deletes. */
+static void a_snapshot_has_each_key_once_and_no_deletes(void **state)
+{
+	(void) state;
+	EXPECT_SNAPSHOT(8, NULL, { 'p', 8, 0, "b" }, { 'p', 3, 0, "c" }, { 'p', 3, 0, "a" });
+	EXPECT_SNAPSHOT(0, "not part of a snapshot", { 'd', 3, 0, "a" });
+	EXPECT_SNAPSHOT(0, "not part of a snapshot", { 'p', 3, 0, "a" }, { 'd', 3, 0, "b" });
+	EXPECT_SNAPSHOT(0, "not part of a snapshot", { 'p', 3, 0, "a" }, { 'd', 4, 0, "a" });
+	EXPECT_SNAPSHOT(0, "not part of a snapshot", { 'p', 3, 0, "a" }, { 'p', 10, 0, "b" });
+	EXPECT_SNAPSHOT(0, "one key twice in a snapshot", { 'p', 4, 0, "a" }, { 'p', 3, 0, "a" });
+	EXPECT_SNAPSHOT(0, "one key twice in a transaction", { 'p', 3, 0, "a" }, { 'p', 3, 0, "a" });
+}
+
+static vd_status run_snapshot_late(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr)
+{
+	vd_status status = run_plan(arg, import, reterr);
+
+	return status == VD_OK ? vdi_mvcc_import_snapshot(import, 9, NULL, 0, reterr) : status;
+}
+
+static void a_snapshot_comes_first(void **state)
+{
+	static const struct step step = { 'p', 3, 0, "a" };
+	struct vd_mvcc_options	 options = VD_MVCC_OPTIONS_INIT;
+	struct plan		 plan = { &step, 1 };
+	struct vdi_mvcc_importer importer = { .run = run_snapshot_late, .arg = &plan };
+	struct vd_env		*env;
+	struct vd_store		*store = NULL;
+	struct vd_error		 error = { 0 };
+
+	(void) state;
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	assert_status(vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error), VD_INVALID);
+	assert_non_null(strstr(error.message, "a snapshot must come before all changes"));
+	vd_env_free(env);
+}
+
 static void compaction_ends_at_the_last_revision(void **state)
 {
 	(void) state;
@@ -311,6 +395,8 @@ int main(void)
 		cmocka_unit_test(exact_records_stand_in_their_order),
 		cmocka_unit_test(leases_have_an_id_and_a_time_to_live),
 		cmocka_unit_test(a_snapshot_has_what_was_put_until_its_revision),
+		cmocka_unit_test(a_snapshot_has_each_key_once_and_no_deletes),
+		cmocka_unit_test(a_snapshot_comes_first),
 		cmocka_unit_test(compaction_ends_at_the_last_revision),
 		cmocka_unit_test(what_was_imported_is_durable),
 		cmocka_unit_test(what_was_imported_is_history),

@@ -96,6 +96,32 @@ static void too_many_in_flight_is_full(void **state)
 	vd_env_free(env);
 }
 
+/* A refused operation leaves no memory behind, whatever it is. */
+static void a_full_queue_refuses_operations_of_every_kind(void **state)
+{
+	struct vd_env	      *env = mvcc_env_new();
+	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct vd_store	      *store;
+	struct mvcc_call       first = { 0 }, call = { 0 };
+	int64_t		       live;
+
+	(void) state;
+	options.in_flight_max = 1;
+	store = mvcc_store_new(env, &options);
+	assert_status(mvcc_submit_put(store, "a", "1", &first), VD_OK);
+	live = vdi_alloc_live();
+	assert_status(mvcc_submit_put(store, "a", "1", &call), VD_FULL);
+	assert_status(vd_store_compact(store, 1, false, mvcc_got_done, &call), VD_FULL);
+	assert_status(vd_store_lease_grant(store, 7, 10, mvcc_got_lease, &call), VD_FULL);
+	assert_status(vd_store_lease_keep_alive(store, 7, mvcc_got_lease, &call), VD_FULL);
+	assert_status(vd_store_lease_revoke(store, 7, mvcc_got_done, &call), VD_FULL);
+	assert_int_equal(vdi_alloc_live(), live);
+	vd_store_close_wait(store);
+	assert_int_equal(first.answers, 1);
+	assert_int_equal(call.answers, 0);
+	vd_env_free(env);
+}
+
 /* A submission sees what was submitted before it in the same group; nobody else does. */
 static void a_group_sees_itself_and_is_published_together(void **state)
 {
@@ -445,6 +471,7 @@ int main(void)
 		cmocka_unit_test(a_recorded_transaction_that_was_passed_gets_the_next_revision),
 		cmocka_unit_test(options_are_checked),
 		cmocka_unit_test(too_many_in_flight_is_full),
+		cmocka_unit_test(a_full_queue_refuses_operations_of_every_kind),
 		cmocka_unit_test(a_group_sees_itself_and_is_published_together),
 		cmocka_unit_test(reads_of_revisions_of_the_same_group),
 		cmocka_unit_test(outstanding_calls_are_answered_at_close),

@@ -85,10 +85,40 @@ static void what_finds_no_connection_waits_again_whole(void **state)
 	rpc_echo_stop(&echo, env);
 }
 
+/* An endpoint may be removed between the check of a call's index and its start: nothing would end its wait
+ * any more. Here it is removed before, behind the back of the list. */
+static void e205_an_endpoint_that_is_removed_before_the_start(void **state)
+{
+	char			address[RPC_ADDRESS_SIZE];
+	int			fd = rpc_listen(address);
+	struct vdi_rpc_client  *base = rpc_connect_to(address);
+	struct vdi_grpc_client *client = VDI_CONTAINER_OF(base, struct vdi_grpc_client, client);
+	struct vdi_rpc_request	request = echo_request;
+	struct rpc_answer	answer;
+
+	(void) state;
+	vdi_lock_acquire(&client->lock);
+	client->channels[0]->is_removed = true;
+	client->channels[0]->is_ready = false;
+	vdi_lock_release(&client->lock);
+	request.endpoint = 0;
+	request.timeout = VD_SECONDS(10);
+	answer = rpc_ask(env, base, &request);
+	assert_int_equal(answer.end.code, VDI_RPC_UNAVAILABLE);
+	assert_string_equal(answer.text, "the endpoint was removed");
+	assert_true(answer.end.unsent);
+	vdi_lock_acquire(&client->lock);
+	client->channels[0]->is_removed = false;
+	vdi_lock_release(&client->lock);
+	rpc_close(env, base);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RPC_TEST(what_finds_no_connection_waits_again_whole),
+		RPC_TEST(e205_an_endpoint_that_is_removed_before_the_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

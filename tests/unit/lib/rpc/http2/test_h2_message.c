@@ -144,6 +144,32 @@ static void no_memory_for_a_message(void **state)
 	vdi_h2_inbox_fini(&inbox);
 }
 
+/* The memory of a large message grows with what arrives of it. If it cannot, the message fails, and its
+ * bytes so far are freed with the inbox. */
+static void no_memory_for_the_rest_of_a_message(void **state)
+{
+	enum { SIZE = 3 << 20 };
+	struct vdi_h2_inbox    inbox;
+	struct vdi_rpc_message message;
+	char		      *bytes = vdi_calloc(1, SIZE + 5);
+	size_t		       used;
+
+	(void) state;
+	bytes[1] = (char) (SIZE >> 24);
+	bytes[2] = (char) (SIZE >> 16);
+	vdi_h2_inbox_init(&inbox, SIZE_MAX);
+	assert_status(vdi_h2_inbox_take(&inbox, (struct vd_bytes) { bytes, 1000 }, &used, &message),
+		      VD_AGAIN);
+	vdi_alloc_fail_nth(1, 1);
+	assert_status(
+		vdi_h2_inbox_take(&inbox, (struct vd_bytes) { bytes + 1000, SIZE - 1000 }, &used, &message),
+		VD_NOMEM);
+	assert_true(vdi_alloc_failed());
+	vdi_alloc_fail_nth(0, 0);
+	vdi_h2_inbox_fini(&inbox);
+	vdi_free(bytes);
+}
+
 /* ---- Out ---- */
 
 static void push(struct vdi_h2_outbox *outbox, const char *head, struct vdi_rpc_blob *blob)
@@ -303,6 +329,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_message),
 		cmocka_unit_test(a_large_message),
 		cmocka_unit_test(no_memory_for_a_message),
+		cmocka_unit_test(no_memory_for_the_rest_of_a_message),
 		cmocka_unit_test(the_outbox_in_pieces_of_every_size),
 		cmocka_unit_test(what_has_begun_to_leave_is_not_cut),
 		cmocka_unit_test(nghttp2_hears_how_much_there_is),
