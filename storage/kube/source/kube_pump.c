@@ -58,6 +58,13 @@ static void hold(struct vdi_kube_source *source)
 	vdi_kube_member_wake(&source->member);
 }
 
+/* Ends the watches of states up to the revision, and reports why. */
+static void expire_locked(struct vdi_kube_source *source, vd_rev revision, vd_status cause, const char *why)
+{
+	(void) vd_error_set(&source->health.list_cause, cause, "%s", why);
+	vdi_kube_watches_expire_locked(source, revision, VD_EXPIRED, why);
+}
+
 /* A companion of a revision that readers may have passed, or an event that a bookmark left out. */
 static void take_late(struct vdi_kube_source *source, struct vdi_kube_change *change)
 {
@@ -75,8 +82,7 @@ static void take_late(struct vdi_kube_source *source, struct vdi_kube_change *ch
 	vdi_lock_acquire(&source->lock);
 	source->covered = pump->covered;
 	vdi_kube_ring_break(&source->ring, passed);
-	vdi_kube_watches_expire_locked(source, INT64_MAX, VD_EXPIRED,
-				       "an event arrived after its revision was delivered");
+	expire_locked(source, INT64_MAX, VD_EXPIRED, "an event arrived after its revision was delivered");
 	vdi_lock_release(&source->lock);
 	vdi_kube_change_fini(change);
 }
@@ -351,7 +357,7 @@ static void attempt(struct vdi_kube_source *source)
 
 /* ---- Ends ---- */
 
-static void forget(struct vdi_kube_source *source, const char *why)
+static void forget(struct vdi_kube_source *source, vd_status cause, const char *why)
 {
 	struct vdi_kube_pump *pump = &source->pump;
 
@@ -360,7 +366,7 @@ static void forget(struct vdi_kube_source *source, const char *why)
 	vdi_kube_progress_stop(source);
 	vdi_lock_acquire(&source->lock);
 	source->is_filled = false;
-	vdi_kube_watches_expire_locked(source, INT64_MAX, VD_EXPIRED, why);
+	expire_locked(source, INT64_MAX, cause, why);
 	vdi_lock_release(&source->lock);
 }
 
@@ -373,7 +379,7 @@ void vdi_kube_pump_restored(struct vdi_kube_source *source, const char *why)
 	snprintf(text, sizeof text, "the server was restored or replaced: %s", why);
 	lose_states(source);
 	vdi_kube_pump_end(source); /* a list may have found it while the pump was busy */
-	forget(source, text);
+	forget(source, VD_EXPIRED, text);
 	wait_until(source, (vd_mono) { 0 });
 }
 
@@ -387,7 +393,7 @@ static void take_removal(struct vdi_kube_source *source)
 	vdi_kube_mirror_fini(&pump->mirror);
 	vdi_kube_mirror_init(&pump->mirror);
 	pump->mirror.applied = revision;
-	forget(source, "the server no longer has the resource");
+	forget(source, VD_NOT_FOUND, "the server no longer has the resource");
 	vdi_lock_acquire(&source->lock);
 	vdi_kube_ring_reset(&source->ring, revision);
 	source->known = VDI_MAX(source->known, revision);
@@ -440,7 +446,9 @@ void vdi_kube_pump_failed(struct vdi_kube_source *source, int code, vd_status st
 		return;
 	}
 	if (status == VD_EXPIRED && pump->is_filled) {
-		forget(source, copy.message);
+		vdi_log_limited(source->env, &source->log_limit, VD_LOG_WARNING, "kube",
+				"%s: the server lost history (%s): list again", source->name, copy.message);
+		forget(source, VD_EXPIRED, copy.message);
 		if (vd_mono_since(now_of(source), pump->filled_at).ns > VD_SECONDS(1).ns) {
 			wait_until(source, (vd_mono) { 0 });
 			return;
@@ -527,11 +535,14 @@ void vdi_kube_pump_filled(struct vdi_kube_source *source, vd_rev revision)
 	source->known = VDI_MAX(source->known, revision);
 	source->health.revision = revision;
 	source->health.lists++;
-	if (source->removed) /* the objects that came back are no events */
+	if (source->removed) { /* the objects that came back are no events */
 		needed = VDI_MAX(revision, source->removed + 1);
+		expire_locked(source, needed, VD_EXPIRED, "the server has the resource again");
+	} else {
+		vdi_kube_watches_expire_locked(source, needed, VD_EXPIRED,
+					       "the events since its start are not available; list again");
+	}
 	source->removed = 0;
-	vdi_kube_watches_expire_locked(source, needed, VD_EXPIRED,
-				       "the events since its start are not available; list again");
 	vdi_lock_release(&source->lock);
 	vdi_kube_source_state(source, VD_KUBE_WATCHING, NULL);
 	vdi_kube_streams_run(source);

@@ -8,6 +8,10 @@ const struct vd_kube_resource kube_pods = { "", "v1", "pods", "Pod", false };
 
 static void print_log(void *arg, const struct vd_log_record *record)
 {
+	struct kube_world *world = arg;
+
+	if (strcmp(record->module, "cacher") == 0)
+		snprintf(world->cacher_log, sizeof world->cacher_log, "%s", record->message);
 	if (getenv("KUBE_LOG"))
 		print_message("%.3f %s: %s\n", (double) record->time.ns / 1e9, record->module,
 			      record->message);
@@ -30,7 +34,7 @@ static void open_client(struct kube_world *world)
 void kube_world_open_preempted(struct kube_world *world, uint64_t seed, unsigned preemptions)
 {
 	memset(world, 0, sizeof *world);
-	assert_status(vdi_env_new_sim(seed, print_log, NULL, &world->env), VD_OK);
+	assert_status(vdi_env_new_sim(seed, print_log, world, &world->env), VD_OK);
 	assert_status(vdi_sim_set_preemptions(world->env, preemptions), VD_OK);
 	vdi_sim_set_stalls(world->env, preemptions ? VD_MS(200) : VD_MS(0));
 	world->peer = kube_peer_new(world->env, seed);

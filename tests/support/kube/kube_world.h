@@ -14,6 +14,7 @@ struct kube_world {
 	struct vd_store	 *store;
 	struct vd_codec	 *codec;
 	struct vd_cacher *cacher;
+	char		  cacher_log[256]; /* newest message of the cacher */
 };
 
 #define KUBE_PREFIX "/registry/pods/"

@@ -12,6 +12,18 @@ static void health_of(void *arg, const struct vd_kube_health *health)
 		*(struct vd_kube_health *) arg = *health;
 }
 
+/* Health and the cacher's log have the reason of the last list. */
+static void assert_cause(struct kube_world *world, vd_status code, const char *text)
+{
+	struct vd_kube_health health = { 0 };
+
+	vd_kube_health(world->kube, health_of, &health);
+	assert_status(health.list_cause.code, code);
+	assert_non_null(strstr(health.list_cause.message, text));
+	if (code != VD_OK)
+		assert_non_null(strstr(world->cacher_log, text));
+}
+
 static unsigned lists(const struct kube_world *world)
 {
 	return world->peer->lists + world->peer->watch_lists;
@@ -86,6 +98,7 @@ static void k505_an_expired_revision_costs_one_list(void **state)
 		struct kube_world world;
 
 		open_filled(&world);
+		assert_cause(&world, VD_OK, "");
 		world.peer->gone_as_event = as_event;
 		kube_peer_cut(world.peer);
 		for (int i = 0; i < 5; i++)
@@ -98,6 +111,7 @@ static void k505_an_expired_revision_costs_one_list(void **state)
 		assert_int_equal(world.peer->gone, 1);
 		assert_int_equal(lists(&world), 2);
 		assert_int_equal(world.cacher->reflector.relists, 1);
+		assert_cause(&world, VD_EXPIRED, "too old resource version");
 		kube_world_close(&world);
 	}
 }
@@ -118,6 +132,17 @@ static void k506_a_revision_that_is_too_large_is_listed_again_if_the_server_went
 	kube_world_settle(&world);
 	assert_true(kube_world_is_equal(&world));
 	assert_int_equal(lists(&world), 2);
+	assert_cause(&world, VD_EXPIRED, "its revision went back");
+	kube_peer_restore(world.peer, world.peer->revision);
+	kube_peer_advance(world.peer);
+	vdi_sim_advance(world.env, VD_SECONDS(30));
+	assert_cause(&world, VD_EXPIRED, "the uid of its namespace kube-system changed");
+	kube_peer_remove_resource(world.peer, "pods");
+	vdi_sim_advance(world.env, VD_SECONDS(100));
+	assert_cause(&world, VD_NOT_FOUND, "no longer has the resource");
+	kube_peer_return_resource(world.peer, "pods");
+	vdi_sim_advance(world.env, VD_SECONDS(100));
+	assert_cause(&world, VD_EXPIRED, "the server has the resource again");
 	kube_world_close(&world);
 }
 

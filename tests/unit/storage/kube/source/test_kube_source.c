@@ -608,6 +608,7 @@ static void a_late_event_of_a_revision_is_not_lost(void **state)
 	const char	       *names[] = { "x", "y", "z" };
 	struct kube_world	world;
 	struct vdi_kube_source *source;
+	struct vd_kube_health	health;
 
 	kube_world_open(&world, 4);
 	for (size_t i = 0; i < 3; i++)
@@ -623,6 +624,9 @@ static void a_late_event_of_a_revision_is_not_lost(void **state)
 	assert_true(kube_world_is_equal(&world));
 	assert_true(source->late > 0);
 	assert_int_equal(world.peer->watch_lists + world.peer->lists, 1);
+	vd_kube_health(world.kube, health_of, &health);
+	assert_status(health.list_cause.code, VD_EXPIRED);
+	assert_non_null(strstr(health.list_cause.message, "arrived after its revision"));
 	kube_world_close(&world);
 }
 
