@@ -17,6 +17,7 @@
 #define CHECK_VALID VD_SECONDS(1)
 #define TIMEOUT_MIN_S 300
 #define STABLE_AFTER VD_SECONDS(5)
+#define TOO_BIG_RETRY_S 30u
 #define REMOVED_FIRST_RETRY VD_SECONDS(1)
 
 static vd_mono now_of(const struct vdi_kube_source *source)
@@ -156,17 +157,16 @@ vd_status vdi_kube_pump_apply(struct vdi_kube_source *source, const struct vdi_k
 		vd_kv_unref(kv);
 		return vd_error_set(reterr, status, "out of memory for an event");
 	}
-	status = vdi_kube_mirror_apply(&pump->mirror, kv, event->type == VDI_KUBE_DELETED, &change);
+	status = vdi_kube_mirror_apply(&pump->mirror, kv, event->type == VDI_KUBE_DELETED, &change, reterr);
 	if (status == VD_EXISTS) {
 		source->repeated++;
 		if (holds(source) && object.revision == pump->mirror.applied)
 			hold(source);
 		return VD_OK;
 	}
-	if (status != VD_OK)
-		return vd_error_set(reterr, status, "out of memory for an event");
-	put_in_ring(source, &change);
-	return VD_OK;
+	if (status == VD_OK)
+		put_in_ring(source, &change);
+	return status;
 }
 
 void vdi_kube_pump_cover(struct vdi_kube_source *source, vd_rev revision)
@@ -391,7 +391,7 @@ static void take_removal(struct vdi_kube_source *source)
 	vd_rev revision = VDI_MAX(pump->covered, pump->mirror.applied) + 1;
 
 	vdi_kube_mirror_fini(&pump->mirror);
-	vdi_kube_mirror_init(&pump->mirror);
+	vdi_kube_source_mirror(source, &pump->mirror);
 	pump->mirror.applied = revision;
 	forget(source, VD_NOT_FOUND, "the server no longer has the resource");
 	vdi_lock_acquire(&source->lock);
@@ -425,7 +425,9 @@ static void not_there(struct vdi_kube_source *source, const struct vd_error *err
 /* Readers that wait for the initial state get errors that do not pass without a change. */
 static void tell_streams(struct vdi_kube_source *source, int code, const struct vd_error *error)
 {
-	if (!source->pump.is_filled && code >= 400 && code < 500 && code != 429 && code != 410 && code != 408)
+	bool is_refused = code >= 400 && code < 500 && code != 429 && code != 410 && code != 408;
+
+	if (!source->pump.is_filled && (is_refused || error->code == VD_TOO_BIG))
 		vdi_kube_streams_end(source, error);
 }
 
@@ -454,6 +456,8 @@ void vdi_kube_pump_failed(struct vdi_kube_source *source, int code, vd_status st
 			return;
 		}
 	}
+	if (status == VD_TOO_BIG) /* it does not pass soon, and each attempt may be a list */
+		copy.retry_after_s = VDI_MAX(copy.retry_after_s, TOO_BIG_RETRY_S);
 	vdi_log_limited(source->env, &source->log_limit, VD_LOG_WARNING, "kube", "%s: %s; trying again",
 			source->name, copy.message);
 	vdi_kube_backoff_fail(source->member.kube, &pump->backoff, copy.retry_after_s);

@@ -120,11 +120,19 @@ vd_status vdi_kube_source_check(const struct vdi_kube_source *source, const stru
 			    source->kind);
 }
 
+void vdi_kube_source_mirror(struct vdi_kube_source *source, struct vdi_kube_mirror *mirror)
+{
+	vdi_kube_mirror_init(mirror);
+	mirror->bytes_max = vdi_kube_options(source->member.kube)->source_bytes_max;
+	mirror->metric = source->bytes_metric;
+}
+
 /* ---- Life ---- */
 
 static void free_source(struct vdi_kube_source *source)
 {
 	vdi_kube_mirror_fini(&source->pump.mirror);
+	vdi_metric_remove(source->bytes_metric);
 	vdi_kube_ring_fini(&source->ring);
 	vdi_kube_reader_fini(&source->objects);
 	vdi_kube_event_reader_fini(&source->events);
@@ -483,6 +491,8 @@ static vd_status init(struct vdi_kube_source *source, struct vd_kube *kube,
 	VDI_TRY(vdi_kube_reader_init(&source->objects));
 	VDI_TRY(vdi_kube_event_reader_init(&source->events));
 	VDI_TRY(vdi_kube_page_reader_init(&source->pages));
+	VDI_TRY(vdi_metric_get(vdi_env_metrics(source->env), VDI_METRIC_KUBE_SOURCE_BYTES,
+			       (const char *const[]) { source->name }, &source->bytes_metric));
 	health->resource = source->name;
 	health->namespace_name = vd_bytes_of(source->namespace_name);
 	health->label_selector = vd_bytes_of(source->label_selector);

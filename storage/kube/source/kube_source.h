@@ -240,6 +240,7 @@ struct vdi_kube_source {
 	char		    *selector; /* "" or "&labelSelector=..." */
 	size_t		     prefix_size;
 	bool		     is_cluster_scoped;
+	struct vdi_metric   *bytes_metric;
 
 	/* Actor. */
 	struct vdi_kube_pump	     pump;
@@ -347,6 +348,8 @@ vd_status vdi_kube_fill_event(struct vdi_kube_source *source, const struct vdi_k
 bool vdi_kube_fill_refused(struct vdi_kube_source *source, vd_status status);
 /* Actor: asks for the uid of kube-system; at the end of pages the fill is told about it. */
 void vdi_kube_pump_identify(struct vdi_kube_source *source);
+/* Initializes a mirror with the source's bound and metric. */
+void vdi_kube_source_mirror(struct vdi_kube_source *source, struct vdi_kube_mirror *mirror);
 /* Actor: the pages are complete; is_other: they may be those of two servers. */
 void vdi_kube_fill_identified(struct vdi_kube_source *source, bool is_other);
 /* Actor: the filling mirror is complete at revision. */
