@@ -195,9 +195,9 @@ struct vd_kube_scope {
  * events. Writes of one key become POST, PUT and DELETE with the compared revision as a precondition; a
  * response of another kind or object is VD_UNAVAILABLE. VD_UNSUPPORTED: leases and their list, compaction,
  * counts of keys, and in transactions the previous record (vd_op.previous), leases, and more than one key.
- * Watches have previous records; vd_store_dump writes nothing. A list that waits for an event which the server
- * sent too late, or in part, ends with VD_TIMEOUT after request_timeout. A cacher with a consistency_interval other than 0
- * lists the whole resource each time.
+ * Watches have previous records; vd_store_dump writes nothing. A list that waits for an event which the
+ * server sent too late, or in part, ends with VD_TIMEOUT after request_timeout. A cacher with a
+ * consistency_interval other than 0 lists the whole resource each time.
  *
  * Does not block and does not ask the server. The caller owns the store and closes it with
  * vd_store_close before the client. Errors: VD_INVALID_ARGUMENT (the message names the member),

@@ -223,14 +223,15 @@ static vd_status add(struct read *read, struct vd_kv *kv, struct vd_error *reter
 
 /* ---- One object ---- */
 
-vd_status vdi_kube_read_object(struct vdi_kube_source *source, struct vd_bytes json, struct vd_kv **ret_kv,
-			       struct vd_error *reterr)
+vd_status vdi_kube_read_object(struct vdi_kube_source *source, struct vd_bytes key, struct vd_bytes json,
+			       struct vd_kv **ret_kv, struct vd_error *reterr)
 {
 	struct vdi_kube_object object;
 	struct vd_kv	      *known;
 
 	VDI_TRY(vdi_kube_object_read(&source->objects, json, source->kind, source->api_version, &object,
 				     reterr));
+	VDI_TRY(vdi_kube_source_check_key(source, &object, key, reterr));
 	VDI_TRY(vdi_kube_object_kv(&object, source->prefix, false, ret_kv, reterr));
 	known = source->pump.is_filled ? vdi_kube_mirror_get(&source->pump.mirror, vd_kv_key(*ret_kv)) : NULL;
 	if (known && known->mod_rev == (*ret_kv)->mod_rev) {
@@ -264,7 +265,8 @@ static void on_object(struct vdi_kube_fetch *fetch, vd_status status, const stru
 
 	if (status == VD_OK) {
 		error = &wrong;
-		status = vdi_kube_read_object(source, vdi_buffer_bytes(&fetch->body), &kv, &wrong);
+		status = vdi_kube_read_object(source, key_of(read), vdi_buffer_bytes(&fetch->body), &kv,
+					      &wrong);
 		if (status == VD_OK) {
 			vdi_kube_source_raise(source, kv->mod_rev);
 			read->begun_at = VDI_MAX(read->begun_at, kv->mod_rev);

@@ -127,6 +127,27 @@ void vdi_kube_source_mirror(struct vdi_kube_source *source, struct vdi_kube_mirr
 	mirror->metric = source->bytes_metric;
 }
 
+vd_status vdi_kube_source_check_key(const struct vdi_kube_source *source,
+				    const struct vdi_kube_object *object, struct vd_bytes key,
+				    struct vd_error *reterr)
+{
+	struct vd_bytes namespace_name, name;
+
+	VDI_TRY(vdi_kube_source_check(source, object, reterr));
+	if (!vdi_kube_source_split(source, key, &namespace_name, &name) ||
+	    !vd_bytes_equal(object->name, name) || !vd_bytes_equal(object->namespace_name, namespace_name))
+		return vd_error_set(
+			reterr, VD_BAD_REQUEST, "the server sent the object %.*s/%.*s instead of %.*s",
+			(int) VDI_MIN(object->namespace_name.size, (size_t) 80),
+			(const char *) object->namespace_name.data,
+			(int) VDI_MIN(object->name.size, (size_t) 80), (const char *) object->name.data,
+			(int) VDI_MIN(key.size, (size_t) 160), (const char *) key.data);
+	if (object->revision == 0)
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "the server sent an object without resourceVersion");
+	return VD_OK;
+}
+
 /* ---- Life ---- */
 
 static void free_source(struct vdi_kube_source *source)

@@ -101,9 +101,11 @@ void vdi_kube_ask_end(struct vdi_kube_source *source, struct vdi_kube_ask *ask);
 
 /* ---- Calls (kube_read.c, kube_write.c) ---- */
 
-/* The record of an object that the server returned; the caller owns it. Errors as vdi_kube_object_read. */
-VDI_MUST_USE vd_status vdi_kube_read_object(struct vdi_kube_source *source, struct vd_bytes json,
-					    struct vd_kv **ret_kv, struct vd_error *reterr);
+/* The record of the object that the server returned for this key; the caller owns it. Errors as
+ * vdi_kube_object_read; VD_BAD_REQUEST also if it is another one. */
+VDI_MUST_USE vd_status vdi_kube_read_object(struct vdi_kube_source *source, struct vd_bytes key,
+					    struct vd_bytes json, struct vd_kv **ret_kv,
+					    struct vd_error *reterr);
 
 struct vdi_kube_call {
 	TAILQ_ENTRY(vdi_kube_call) node;
@@ -298,6 +300,10 @@ struct vd_error vdi_kube_source_error(vd_status status, const struct vd_error *e
 /* Refuses an object of another kind than the source's. VD_BAD_REQUEST. */
 VDI_MUST_USE vd_status vdi_kube_source_check(const struct vdi_kube_source *source,
 					     const struct vdi_kube_object *object, struct vd_error *reterr);
+/* As above; also if it is not the object of this key, or has no revision. */
+VDI_MUST_USE vd_status vdi_kube_source_check_key(const struct vdi_kube_source *source,
+						 const struct vdi_kube_object *object, struct vd_bytes key,
+						 struct vd_error *reterr);
 /* Actor: sets the state for vd_kube_health and reports a change; error NULL: none. */
 void vdi_kube_source_state(struct vdi_kube_source *source, enum vd_kube_state state,
 			   const struct vd_error *error);

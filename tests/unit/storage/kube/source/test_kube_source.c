@@ -223,9 +223,35 @@ static void other_transactions_are_unsupported(void **state)
 	request.success_count = 2;
 	assert_status(kube_world_begin_txn(&world, &request, &answer), VD_UNSUPPORTED);
 	request.success_count = 1;
+	ops[0].previous = true;
+	assert_status(kube_world_begin_txn(&world, &request, &answer), VD_UNSUPPORTED);
+	ops[0].previous = false;
 	ops[0].key = vd_bytes_of("/registry/other/x");
 	assert_status(kube_world_begin_txn(&world, &request, &answer), VD_INVALID_ARGUMENT);
 	assert_false(answer.came);
+	kube_world_close(&world);
+}
+
+static void on_leases(void *arg, vd_status status, const int64_t *ids, size_t count, vd_rev revision)
+{
+	*(bool *) arg = true;
+}
+
+static void on_dump(void *arg, struct vd_bytes json)
+{
+	*(bool *) arg = true;
+}
+
+static void leases_are_unsupported_and_a_dump_is_empty(void **state)
+{
+	struct kube_world world;
+	bool		  has_come = false;
+
+	kube_world_open(&world, 3);
+	assert_status(vd_store_lease_list(world.store, on_leases, &has_come), VD_UNSUPPORTED);
+	vd_store_dump(world.store, on_dump, &has_come);
+	vdi_sim_advance(world.env, VD_SECONDS(1));
+	assert_false(has_come);
 	kube_world_close(&world);
 }
 
@@ -705,6 +731,7 @@ int main(void)
 		cmocka_unit_test(writes_become_requests_with_preconditions),
 		cmocka_unit_test(a_failed_read_of_the_else_branch_fails_the_transaction),
 		cmocka_unit_test(other_transactions_are_unsupported),
+		cmocka_unit_test(leases_are_unsupported_and_a_dump_is_empty),
 		cmocka_unit_test(a_consistent_list_needs_no_list_of_the_server),
 		cmocka_unit_test(a_server_without_bookmarks_ends_progress),
 		cmocka_unit_test(a_removed_resource_empties_the_cache_and_comes_back),
