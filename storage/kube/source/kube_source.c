@@ -346,7 +346,7 @@ static vd_mono run(struct vdi_kube_member *member, vd_mono now)
 		return VD_NEVER;
 	start_calls(source);
 	due.ns = VDI_MIN(due.ns, vdi_kube_pump_run(source, now).ns);
-	vdi_kube_streams_run(source);
+	due.ns = VDI_MIN(due.ns, vdi_kube_streams_run(source, now).ns);
 	due.ns = VDI_MIN(due.ns, vdi_kube_progress_run(source, now).ns);
 	vdi_kube_asks_run(source);
 	due.ns = VDI_MIN(due.ns, vdi_kube_fetches_run(&source->fetches, now).ns);

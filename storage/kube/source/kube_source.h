@@ -216,6 +216,7 @@ struct vdi_kube_source_stream {
 	int64_t	       delivered;
 
 	/* Actor. */
+	vd_mono		      held_until; /* waits for the end or a successor of a revision; 0: it does not */
 	bool		      is_reading; /* pages of its own */
 	unsigned	      differs;	  /* objects that contradict the mirror */
 	vd_rev		      begun_at;	  /* the pump's revision when its list began */
@@ -331,8 +332,9 @@ void vdi_kube_progress_stop(struct vdi_kube_source *source);
 void vdi_kube_progress_end(struct vdi_kube_source *source);
 /* Sends the request of those that wait for the current revision. */
 void vdi_kube_asks_run(struct vdi_kube_source *source);
-void vdi_kube_streams_run(struct vdi_kube_source *source);
-void vdi_kube_streams_end(struct vdi_kube_source *source, const struct vd_error *error);
+/* Returns when to call it again at the latest. */
+vd_mono vdi_kube_streams_run(struct vdi_kube_source *source, vd_mono now);
+void	vdi_kube_streams_end(struct vdi_kube_source *source, const struct vd_error *error);
 /* After vdi_kube_streams_end: frees those that were closed; the readers free the others. */
 void vdi_kube_streams_close(struct vdi_kube_source *source);
 void vdi_kube_reads_end(struct vdi_kube_source *source);
