@@ -53,7 +53,7 @@
 #define VDI_KUBE_PAGE_LEN 500
 #define VDI_KUBE_CURSORS 16
 #define VDI_KUBE_REMOVED_RETRY VD_SECONDS(30)
-/* Consecutive answers 404, the last of them 30 s after the others, after which all objects are gone. */
+/* Consecutive answers 404, within 10 s, after which all objects are gone. */
 #define VDI_KUBE_REMOVED_ANSWERS 3
 #define VDI_KUBE_WITNESSES 32
 
@@ -344,6 +344,13 @@ VDI_MUST_USE vd_status vdi_kube_pump_apply(struct vdi_kube_source *source, const
 					   struct vd_error *reterr);
 /* Actor: all events up to revision were applied. */
 void vdi_kube_pump_cover(struct vdi_kube_source *source, vd_rev revision);
+/* Actor: an event of a revision that may have companions is not shown yet. */
+static inline bool vdi_kube_pump_holds(const struct vdi_kube_source *source)
+{
+	return source->ring.visible < source->ring.end; /* changed by this actor only */
+}
+/* Actor: shows it. */
+void vdi_kube_pump_show(struct vdi_kube_source *source);
 /* The revision after which a watch must begin. */
 vd_rev vdi_kube_pump_position(const struct vdi_kube_source *source);
 /* Actor: begins to read the initial state; fill_run starts requests that wait for the identity. */
@@ -374,6 +381,9 @@ void vdi_kube_pump_open(struct vdi_kube_source *source, const char *query);
 void vdi_kube_watches_wake_locked(struct vdi_kube_source *source);
 /* Ends those that need events up to revision (all: INT64_MAX); the others continue after the ring's end. */
 void vdi_kube_watches_expire_locked(struct vdi_kube_source *source, vd_rev revision, vd_status status,
+				    const char *why);
+/* As above with VD_EXPIRED; health reports the cause. */
+void vdi_kube_watches_relist_locked(struct vdi_kube_source *source, vd_rev revision, vd_status cause,
 				    const char *why);
 
 /* Operations of the store. */
