@@ -6,6 +6,8 @@
  * little later. */
 #include "reflector.h"
 
+#include <stdio.h>
+
 #include "backfill.h"
 #include "cacher_state.h"
 #include "dispatch.h"
@@ -148,8 +150,9 @@ static void open_stream(struct vd_cacher *cacher)
 	vdi_lock_release(&cacher->watchers.lock);
 }
 
-/* Invalidates the cache: all watchers end, and can watch again after the next fill. */
-static void start_over(struct vd_cacher *cacher, const char *why)
+/* Invalidates the cache: all watchers end, and can watch again after the next fill. The log has the store's
+ * cause, callers get why. */
+static void start_over_for(struct vd_cacher *cacher, const char *why, const char *cause)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
 
@@ -160,13 +163,18 @@ static void start_over(struct vd_cacher *cacher, const char *why)
 		reflector->relists++;
 		vdi_metric_add(cacher->metrics.relists, 1);
 		vdi_log(cacher->env, VD_LOG_WARNING, "cacher", "%s: listing again: %s",
-			cacher->options.resource, why);
+			cacher->options.resource, cause);
 	}
 	reflector->phase = VDI_REFLECTOR_LISTING;
 	vdi_metric_add(cacher->metrics.initialization_errors, 1);
 	vdi_ready_set_pending(&cacher->ready, why);
 	vdi_dispatch_end_all(cacher);
 	back_off(cacher);
+}
+
+static void start_over(struct vd_cacher *cacher, const char *why)
+{
+	start_over_for(cacher, why, why);
 }
 
 void vdi_reflector_relist(struct vd_cacher *cacher, const char *why)
@@ -189,8 +197,9 @@ static bool is_passing(vd_status code)
 	}
 }
 
-/* Handles the end of the stream; error is NULL for a regular end. */
-static void stream_ended(struct vd_cacher *cacher, const struct vd_error *error)
+/* Handles the end of the stream; error is NULL for a regular end. cause: message for the log; NULL: that of
+ * the error. */
+static void stream_ended(struct vd_cacher *cacher, const struct vd_error *error, const char *cause)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
 	vd_dur		      lasted = vd_mono_since(vd_env_now(cacher->env), reflector->opened);
@@ -200,7 +209,7 @@ static void stream_ended(struct vd_cacher *cacher, const struct vd_error *error)
 		return;
 	}
 	if (error && !is_passing(error->code)) {
-		start_over(cacher, error->message);
+		start_over_for(cacher, error->message, cause ? cause : error->message);
 		return;
 	}
 	reflector->resumes++;
@@ -516,11 +525,13 @@ static bool consume(struct vd_cacher *cacher)
 
 		if (first->type == VD_WATCH_ERROR) {
 			struct vd_error error = { .code = VD_INTERNAL };
+			char		cause[sizeof error.message];
 
 			if (first->error)
 				error = *first->error;
+			snprintf(cause, sizeof cause, "%s", vdi_watchchan_cause(reflector->watchchan));
 			drop_events(reflector, 1);
-			stream_ended(cacher, &error);
+			stream_ended(cacher, &error, cause);
 			return false;
 		}
 		if (reflector->phase == VDI_REFLECTOR_LISTING) {
@@ -592,7 +603,7 @@ static bool take_some(struct vd_cacher *cacher, bool *ret_drained)
 		reflector->event_count += count;
 	else if (status != VD_AGAIN) {
 		if (consume(cacher) && reflector->watchchan)
-			stream_ended(cacher, NULL);
+			stream_ended(cacher, NULL, NULL);
 		return false;
 	}
 	if (reflector->phase == VDI_REFLECTOR_LISTING && !consume_listing(cacher))

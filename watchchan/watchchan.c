@@ -63,6 +63,11 @@ static void set_error(struct vd_error *ret, vd_status status, const struct vd_er
 	}
 }
 
+const char *vdi_watchchan_cause(const struct vdi_watchchan *watchchan)
+{
+	return watchchan->cause.message[0] ? watchchan->cause.message : watchchan->error.message;
+}
+
 void vdi_watchchan_push_error(struct vdi_watchchan *watchchan, vd_status status, const struct vd_error *error)
 {
 	watchchan->phase = VDI_PHASE_ENDED;
@@ -71,6 +76,8 @@ void vdi_watchchan_push_error(struct vdi_watchchan *watchchan, vd_status status,
 	if (watchchan->quiet_end)
 		return;
 	set_error(&watchchan->error, status, error);
+	if (status == VD_EXPIRED && error)
+		watchchan->cause = *error;
 	watchchan->error_pending = true; /* queued as soon as there is room */
 }
 

@@ -87,6 +87,9 @@ VDI_MUST_USE vd_status vdi_watchchan_next(struct vdi_watchchan	     *watchchan,
 /* Takes up to max events; with VD_OK *ret_count > 0. Errors as in vdi_watchchan_next. */
 VDI_MUST_USE vd_status vdi_watchchan_take(struct vdi_watchchan *watchchan, struct vdi_watchchan_event *events,
 					  size_t max, size_t *ret_count);
+/* After the error event: the store's message, which Kubernetes' own may replace in the event. Borrowed until
+ * the watchChan is closed. */
+const char *vdi_watchchan_cause(const struct vdi_watchchan *watchchan);
 /* Asks the store for progress; a bookmark follows after all earlier events were delivered. */
 void vdi_watchchan_progress(struct vdi_watchchan *watchchan);
 /* Closes the watch. After return ready() is not called. done (may be NULL) is called when all resources are

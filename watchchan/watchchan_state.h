@@ -54,6 +54,7 @@ struct vdi_watchchan {
 	uint64_t	      raw_full;
 	bool		      resources_closed; /* closing has begun: workers and watch are being closed */
 	struct vd_error	      error;		/* sent by the VDI_RAW_ERROR event */
+	struct vd_error	      cause;		/* of the store, if error has another message */
 
 	/* Under lock. */
 	struct vdi_lock lock;

@@ -51,6 +51,10 @@ struct vd_kube_health {
 	uint64_t	   watches;  /* watch requests so far */
 	uint64_t	   events;   /* events received, without bookmarks and repeated ones */
 	struct vd_error	   error;    /* cause of the last stop; code VD_OK: none */
+	/* Why the readers of this source had to list again the last time; code VD_OK: they did not. VD_EXPIRED:
+	 * the server lost history (its message), was restored or replaced (and how this was found), has the
+	 * resource again, or sent an event too late. VD_NOT_FOUND: the resource was removed. */
+	struct vd_error list_cause;
 };
 
 struct vd_kube_options {
@@ -75,6 +79,11 @@ struct vd_kube_options {
 	/* A watch that received nothing for so long is opened again; default 75 s, because servers send
 	 * a bookmark each minute; at least 5 s. */
 	vd_dur silence_max;
+	/* Of the objects that one source keeps, and of those that one range over it returns; keys and values;
+	 * default 4 GiB, above 0. A source that would exceed it stops at its revision: it is
+	 * VD_KUBE_RETRYING with VD_TOO_BIG, and tries again every 30 s or later. While a source lists again,
+	 * it keeps the new objects beside the old ones. */
+	uint64_t source_bytes_max;
 	/* Called after each change of a state (see enum vd_kube_state), on the client's actor. May be
 	 * NULL. health is borrowed for the call. */
 	void (*changed)(void *arg, const struct vd_kube_health *health);
@@ -83,7 +92,8 @@ struct vd_kube_options {
 #define VD_KUBE_OPTIONS_INIT                                                                                 \
 	{                                                                                                    \
 		sizeof(struct vd_kube_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false,               \
-			{ (int64_t) 30 * 1000000000 }, { (int64_t) 75 * 1000000000 }, 0, 0                   \
+			{ (int64_t) 30 * 1000000000 }, { (int64_t) 75 * 1000000000 }, (uint64_t) 4 << 30, 0, \
+			0                                                                                    \
 	}
 
 /* Opens a client; does not connect yet and does not block, except to read the configuration's files.
@@ -182,9 +192,12 @@ struct vd_kube_scope {
  *
  * Reads are sent to the server. The store follows the resource with one watch, however many watches are
  * opened on it, and keeps the newest record of each key (shared with the caches) and the last 16 MiB of
- * events. Writes of one key become POST, PUT and DELETE with the compared revision as a precondition.
- * Leases, compaction and counts of keys: VD_UNSUPPORTED. A cacher with a consistency_interval other than 0
- * lists the whole resource each time.
+ * events. Writes of one key become POST, PUT and DELETE with the compared revision as a precondition; a
+ * response of another kind or object is VD_UNAVAILABLE. VD_UNSUPPORTED: leases and their list, compaction,
+ * counts of keys, and in transactions the previous record (vd_op.previous), leases, and more than one key.
+ * Watches have previous records; vd_store_dump writes nothing. A list that waits for an event which the
+ * server sent too late, or in part, ends with VD_TIMEOUT after request_timeout. A cacher with a
+ * consistency_interval other than 0 lists the whole resource each time.
  *
  * Does not block and does not ask the server. The caller owns the store and closes it with
  * vd_store_close before the client. Errors: VD_INVALID_ARGUMENT (the message names the member),

@@ -13,7 +13,7 @@
  *
  * A handler that refuses bytes does not stop its connection at once: the bytes are held, up to a bound.
  * Beyond it libcurl pauses the exchange. Until libcurl 8 that stops all exchanges of the same HTTP/2
- * connection as soon as more arrives for the paused one, so silence is not judged meanwhile. */
+ * connection as soon as more arrives for the paused one, so silence of these is not judged meanwhile. */
 #include "kube_curl_state.h"
 
 #include <stdatomic.h>
@@ -415,7 +415,7 @@ static void time_out(struct vdi_curl_exchange *exchange, vd_mono now)
 		since.ns = now.ns - VDI_MAX(exchange->timeout.ns, IDLE_MAX.ns);
 		snprintf(text, sizeof text, "no complete response within %.3g s",
 			 (double) exchange->timeout.ns / 1e9);
-	} else if (exchange->held.size || exchange->owner->paused_count) {
+	} else if (exchange->held.size || vdi_curl_is_stopped(exchange)) {
 		exchange->heard = now;
 		set_timer(exchange);
 		return;

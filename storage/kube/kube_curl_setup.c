@@ -351,6 +351,21 @@ static long port_of(CURL *easy)
 	return port;
 }
 
+bool vdi_curl_is_stopped(const struct vdi_curl_exchange *exchange)
+{
+	const struct vdi_curl_exchange *other;
+	long				port = exchange->is_added ? port_of(exchange->easy) : 0;
+
+	if (port == 0 || exchange->owner->paused_count == 0)
+		return false;
+	LIST_FOREACH(other, &exchange->owner->exchanges, node)
+	{
+		if (other->is_paused && other->is_added && port_of(other->easy) == port)
+			return true;
+	}
+	return false;
+}
+
 static bool has_port(int fd, long port)
 {
 	struct sockaddr_storage address = { 0 };

@@ -84,6 +84,8 @@ vd_status vdi_curl_configure_tls(struct vdi_kube_transport *base, const struct v
 /* Sets all options of the exchange's handle but its functions. */
 VDI_MUST_USE vd_status vdi_curl_set_up(struct vdi_curl_exchange		  *exchange,
 				       const struct vdi_kube_http_request *request, struct vd_error *reterr);
+/* Returns true if a paused exchange may stop this one, because both have the same connection. */
+bool vdi_curl_is_stopped(const struct vdi_curl_exchange *exchange);
 /* Shuts the exchange's connection down if none of its exchanges received anything since `since`. */
 void vdi_curl_drop_dead(struct vdi_curl_exchange *exchange, vd_mono since);
 

@@ -70,6 +70,9 @@ static vd_status check_options(const struct vd_kube_options *options, struct vd_
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
 				    "vd_kube_open: silence_max is %" PRId64 " ns, must be at least 5 s",
 				    options->silence_max.ns);
+	if (options->source_bytes_max == 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "vd_kube_open: source_bytes_max is 0, must be above 0");
 	return VD_OK;
 }
 

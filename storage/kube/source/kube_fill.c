@@ -32,12 +32,10 @@ static vd_status store_object(struct vdi_kube_source *source, const struct vdi_k
 
 	VDI_TRY(vdi_kube_source_check(source, object, reterr));
 	VDI_TRY(vdi_kube_object_kv(object, source->prefix, is_delete, &kv, reterr));
-	if (is_delete) {
-		status = vdi_kube_mirror_unlist(&pump->filling, vd_kv_key(kv));
-		vd_kv_unref(kv);
-	} else {
-		status = vdi_kube_mirror_list(&pump->filling, kv);
-	}
+	if (!is_delete)
+		return vdi_kube_mirror_list(&pump->filling, kv, reterr);
+	status = vdi_kube_mirror_unlist(&pump->filling, vd_kv_key(kv));
+	vd_kv_unref(kv);
 	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "out of memory for the initial state");
 }
 
@@ -67,9 +65,7 @@ vd_status vdi_kube_fill_event(struct vdi_kube_source *source, const struct vdi_k
 
 static vd_status on_item(struct vdi_kube_pages *pages, struct vd_kv *kv, struct vd_error *reterr)
 {
-	vd_status status = vdi_kube_mirror_list(&pages->source->pump.filling, kv);
-
-	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "out of memory for the initial state");
+	return vdi_kube_mirror_list(&pages->source->pump.filling, kv, reterr);
 }
 
 static void on_page(struct vdi_kube_pages *pages, vd_status status, const struct vd_error *error)
@@ -108,7 +104,7 @@ static void begin_pages(struct vdi_kube_source *source)
 
 	vdi_kube_pages_end(&pump->pages);
 	vdi_kube_mirror_fini(&pump->filling);
-	vdi_kube_mirror_init(&pump->filling);
+	vdi_kube_source_mirror(source, &pump->filling);
 	pump->step = VDI_KUBE_FILL_PAGES;
 	pump->pages.source = source;
 	pump->pages.path = source->path;
@@ -140,7 +136,7 @@ void vdi_kube_fill_begin(struct vdi_kube_source *source)
 	vdi_lock_release(&source->lock);
 	vdi_kube_source_state(source, VD_KUBE_LISTING, NULL);
 	vdi_kube_mirror_fini(&pump->filling);
-	vdi_kube_mirror_init(&pump->filling);
+	vdi_kube_source_mirror(source, &pump->filling);
 	if (pump->refuses_watch_list) {
 		begin_pages(source);
 	} else {

@@ -17,177 +17,11 @@
 #define CHECK_VALID VD_SECONDS(1)
 #define TIMEOUT_MIN_S 300
 #define STABLE_AFTER VD_SECONDS(5)
-#define REMOVED_FIRST_RETRY VD_SECONDS(1)
+#define TOO_BIG_RETRY_S 30u
 
 static vd_mono now_of(const struct vdi_kube_source *source)
 {
 	return vdi_kube_now(source->member.kube);
-}
-
-vd_rev vdi_kube_pump_position(const struct vdi_kube_source *source)
-{
-	const struct vdi_kube_pump *pump = &source->pump;
-
-	return VDI_MAX(pump->covered, pump->mirror.applied - 1);
-}
-
-/* ---- Events ---- */
-
-static void show(struct vdi_kube_source *source)
-{
-	struct vdi_kube_pump *pump = &source->pump;
-
-	pump->hold_at = VD_NEVER;
-	vdi_lock_acquire(&source->lock);
-	if (source->ring.visible < source->ring.end) {
-		vdi_kube_ring_show(&source->ring);
-		vdi_kube_watches_wake_locked(source);
-	}
-	vdi_lock_release(&source->lock);
-}
-
-static bool holds(const struct vdi_kube_source *source)
-{
-	return source->ring.visible < source->ring.end; /* changed by this actor only */
-}
-
-/* Shows the open revision a little later. */
-static void hold(struct vdi_kube_source *source)
-{
-	source->pump.hold_at = vd_mono_add(now_of(source), VDI_KUBE_HOLD);
-	vdi_kube_member_wake(&source->member);
-}
-
-/* A companion of a revision that readers may have passed, or an event that a bookmark left out. */
-static void take_late(struct vdi_kube_source *source, struct vdi_kube_change *change)
-{
-	struct vdi_kube_pump *pump = &source->pump;
-	vd_rev		      passed = VDI_MAX(pump->mirror.applied, pump->covered);
-
-	/* Several late events: what was passed before the first one counts. */
-	passed = VDI_MAX(passed, vdi_kube_ring_shown(&source->ring));
-	source->late++;
-	vdi_log_limited(source->env, &source->log_limit, VD_LOG_WARNING, "kube",
-			"%s: an event of revision %" PRId64 " arrived late: all watches list again",
-			source->name, (int64_t) change->kv->mod_rev);
-	pump->covered = VDI_MIN(pump->covered, change->kv->mod_rev - 1);
-	pump->may_grow = true;
-	vdi_lock_acquire(&source->lock);
-	source->covered = pump->covered;
-	vdi_kube_ring_break(&source->ring, passed);
-	vdi_kube_watches_expire_locked(source, INT64_MAX, VD_EXPIRED,
-				       "an event arrived after its revision was delivered");
-	vdi_lock_release(&source->lock);
-	vdi_kube_change_fini(change);
-}
-
-static void put_in_ring(struct vdi_kube_source *source, struct vdi_kube_change *change)
-{
-	struct vdi_kube_pump *pump = &source->pump;
-	vd_rev		      revision = change->kv->mod_rev;
-	bool		      is_delete = change->is_delete;
-
-	pump->may_grow = is_delete;
-	if (revision <= VDI_MAX(vdi_kube_ring_shown(&source->ring), pump->covered)) {
-		take_late(source, change);
-		return;
-	}
-	vdi_lock_acquire(&source->lock);
-	if (holds(source) && vdi_kube_ring_at(&source->ring, source->ring.end - 1)->kv->mod_rev < revision)
-		vdi_kube_ring_show(&source->ring);
-	vdi_kube_ring_push(&source->ring, change);
-	if (!is_delete)
-		vdi_kube_ring_show(&source->ring);
-	source->known = VDI_MAX(source->known, revision);
-	source->health.revision = VDI_MAX(source->health.revision, revision);
-	source->health.events++;
-	source->health.heard = source->heard;
-	vdi_kube_watches_wake_locked(source);
-	if (!LIST_EMPTY(&source->streams))
-		vdi_kube_member_wake(&source->member); /* one may wait for the end of a revision */
-	vdi_lock_release(&source->lock);
-	if (is_delete)
-		hold(source);
-	else
-		pump->hold_at = VD_NEVER;
-}
-
-static vd_status reserve(struct vdi_kube_source *source)
-{
-	vd_status status;
-
-	vdi_lock_acquire(&source->lock);
-	status = vdi_kube_ring_reserve(&source->ring);
-	vdi_lock_release(&source->lock);
-	return status;
-}
-
-static vd_status take_bookmark(struct vdi_kube_source *source, const struct vdi_kube_object *object,
-			       struct vd_error *reterr)
-{
-	if (object->revision == 0)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "a bookmark has no resourceVersion");
-	vdi_kube_pump_cover(source, object->revision);
-	return VD_OK;
-}
-
-vd_status vdi_kube_pump_apply(struct vdi_kube_source *source, const struct vdi_kube_event *event,
-			      struct vd_error *reterr)
-{
-	struct vdi_kube_pump  *pump = &source->pump;
-	struct vdi_kube_object object;
-	struct vdi_kube_change change;
-	struct vd_kv	      *kv;
-	vd_status	       status;
-
-	VDI_TRY(vdi_kube_object_read(&source->objects, event->object, NULL, NULL, &object, reterr));
-	if (event->type == VDI_KUBE_BOOKMARK)
-		return take_bookmark(source, &object, reterr);
-	VDI_TRY(vdi_kube_source_check(source, &object, reterr));
-	VDI_TRY(vdi_kube_object_kv(&object, source->prefix, event->type == VDI_KUBE_DELETED, &kv, reterr));
-	status = reserve(source);
-	if (status != VD_OK) {
-		vd_kv_unref(kv);
-		return vd_error_set(reterr, status, "out of memory for an event");
-	}
-	status = vdi_kube_mirror_apply(&pump->mirror, kv, event->type == VDI_KUBE_DELETED, &change);
-	if (status == VD_EXISTS) {
-		source->repeated++;
-		if (holds(source) && object.revision == pump->mirror.applied)
-			hold(source);
-		return VD_OK;
-	}
-	if (status != VD_OK)
-		return vd_error_set(reterr, status, "out of memory for an event");
-	put_in_ring(source, &change);
-	return VD_OK;
-}
-
-void vdi_kube_pump_cover(struct vdi_kube_source *source, vd_rev revision)
-{
-	struct vdi_kube_pump *pump = &source->pump;
-
-	if (revision <= pump->covered || revision < pump->mirror.applied)
-		return;
-	/* A server may send a bookmark between two events of its revision. */
-	if (revision == pump->mirror.applied && pump->may_grow) {
-		if (holds(source))
-			hold(source);
-		return;
-	}
-	pump->may_grow = false;
-	pump->covered = revision;
-	pump->hold_at = VD_NEVER;
-	vdi_lock_acquire(&source->lock);
-	vdi_kube_ring_show(&source->ring);
-	source->covered = revision;
-	source->known = VDI_MAX(source->known, revision);
-	source->health.revision = VDI_MAX(source->health.revision, revision);
-	source->health.heard = source->heard;
-	vdi_kube_watches_wake_locked(source);
-	if (!LIST_EMPTY(&source->streams))
-		vdi_kube_member_wake(&source->member);
-	vdi_lock_release(&source->lock);
 }
 
 /* ---- Steps ---- */
@@ -351,7 +185,7 @@ static void attempt(struct vdi_kube_source *source)
 
 /* ---- Ends ---- */
 
-static void forget(struct vdi_kube_source *source, const char *why)
+static void forget(struct vdi_kube_source *source, vd_status cause, const char *why)
 {
 	struct vdi_kube_pump *pump = &source->pump;
 
@@ -360,7 +194,7 @@ static void forget(struct vdi_kube_source *source, const char *why)
 	vdi_kube_progress_stop(source);
 	vdi_lock_acquire(&source->lock);
 	source->is_filled = false;
-	vdi_kube_watches_expire_locked(source, INT64_MAX, VD_EXPIRED, why);
+	vdi_kube_watches_relist_locked(source, INT64_MAX, cause, why);
 	vdi_lock_release(&source->lock);
 }
 
@@ -373,7 +207,7 @@ void vdi_kube_pump_restored(struct vdi_kube_source *source, const char *why)
 	snprintf(text, sizeof text, "the server was restored or replaced: %s", why);
 	lose_states(source);
 	vdi_kube_pump_end(source); /* a list may have found it while the pump was busy */
-	forget(source, text);
+	forget(source, VD_EXPIRED, text);
 	wait_until(source, (vd_mono) { 0 });
 }
 
@@ -385,9 +219,9 @@ static void take_removal(struct vdi_kube_source *source)
 	vd_rev revision = VDI_MAX(pump->covered, pump->mirror.applied) + 1;
 
 	vdi_kube_mirror_fini(&pump->mirror);
-	vdi_kube_mirror_init(&pump->mirror);
+	vdi_kube_source_mirror(source, &pump->mirror);
 	pump->mirror.applied = revision;
-	forget(source, "the server no longer has the resource");
+	forget(source, VD_NOT_FOUND, "the server no longer has the resource");
 	vdi_lock_acquire(&source->lock);
 	vdi_kube_ring_reset(&source->ring, revision);
 	source->known = VDI_MAX(source->known, revision);
@@ -395,6 +229,16 @@ static void take_removal(struct vdi_kube_source *source)
 	vdi_kube_watches_expire_locked(source, revision, VD_EXPIRED, "the server no longer has the resource");
 	vdi_lock_release(&source->lock);
 	pump->is_removed = true;
+}
+
+/* The answers that show a removal arrive within 10 s, the interval of discovery. */
+static vd_dur removed_retry(unsigned answers)
+{
+	switch (answers) {
+	case 1: return VD_SECONDS(1);
+	case 2: return VD_SECONDS(8);
+	default: return VDI_KUBE_REMOVED_RETRY;
+	}
 }
 
 static void not_there(struct vdi_kube_source *source, const struct vd_error *error)
@@ -412,14 +256,15 @@ static void not_there(struct vdi_kube_source *source, const struct vd_error *err
 	}
 	if (pump->backoff.attempts < UINT32_MAX)
 		pump->backoff.attempts++;
-	wait_until(source, vd_mono_add(now_of(source), pump->removed_answers == 1 ? REMOVED_FIRST_RETRY :
-										    VDI_KUBE_REMOVED_RETRY));
+	wait_until(source, vd_mono_add(now_of(source), removed_retry(pump->removed_answers)));
 }
 
 /* Readers that wait for the initial state get errors that do not pass without a change. */
 static void tell_streams(struct vdi_kube_source *source, int code, const struct vd_error *error)
 {
-	if (!source->pump.is_filled && code >= 400 && code < 500 && code != 429 && code != 410 && code != 408)
+	bool is_refused = code >= 400 && code < 500 && code != 429 && code != 410 && code != 408;
+
+	if (!source->pump.is_filled && (is_refused || error->code == VD_TOO_BIG))
 		vdi_kube_streams_end(source, error);
 }
 
@@ -440,12 +285,16 @@ void vdi_kube_pump_failed(struct vdi_kube_source *source, int code, vd_status st
 		return;
 	}
 	if (status == VD_EXPIRED && pump->is_filled) {
-		forget(source, copy.message);
+		vdi_log_limited(source->env, &source->log_limit, VD_LOG_WARNING, "kube",
+				"%s: the server lost history (%s): list again", source->name, copy.message);
+		forget(source, VD_EXPIRED, copy.message);
 		if (vd_mono_since(now_of(source), pump->filled_at).ns > VD_SECONDS(1).ns) {
 			wait_until(source, (vd_mono) { 0 });
 			return;
 		}
 	}
+	if (status == VD_TOO_BIG) /* it does not pass soon, and each attempt may be a list */
+		copy.retry_after_s = VDI_MAX(copy.retry_after_s, TOO_BIG_RETRY_S);
 	vdi_log_limited(source->env, &source->log_limit, VD_LOG_WARNING, "kube", "%s: %s; trying again",
 			source->name, copy.message);
 	vdi_kube_backoff_fail(source->member.kube, &pump->backoff, copy.retry_after_s);
@@ -454,15 +303,21 @@ void vdi_kube_pump_failed(struct vdi_kube_source *source, int code, vd_status st
 	wait_until(source, pump->backoff.retry_at);
 }
 
+/* True: the watch has lasted long enough to be a success, also without events. */
+static bool is_stable(const struct vdi_kube_source *source)
+{
+	return source->pump.step == VDI_KUBE_FOLLOW &&
+	       vd_mono_since(now_of(source), source->pump.opened).ns > STABLE_AFTER.ns;
+}
+
 static void on_ended(struct vdi_kube_feed *feed, vd_status status, const struct vd_error *error)
 {
 	struct vdi_kube_source *source = feed->source;
 	struct vdi_kube_pump   *pump = &source->pump;
-	bool			is_stable = pump->step == VDI_KUBE_FOLLOW &&
-			 vd_mono_since(now_of(source), pump->opened).ns > STABLE_AFTER.ns;
+	bool			was_stable = is_stable(source);
 
 	pump->ended = now_of(source);
-	if (holds(source))
+	if (vdi_kube_pump_holds(source))
 		pump->hold_at = VD_NEVER; /* companions may have been cut off; the next watch repeats all */
 	if (pump->step == VDI_KUBE_FILL) {
 		if (vdi_kube_fill_refused(source, status))
@@ -472,10 +327,10 @@ static void on_ended(struct vdi_kube_feed *feed, vd_status status, const struct 
 			error = NULL;
 		}
 	}
-	if (is_stable)
+	if (was_stable)
 		vdi_kube_backoff_reset(&pump->backoff);
-	if (status == VD_OK && (is_stable || feed->has_progressed))
-		wait_until(source, is_stable ? (vd_mono) { 0 } : vd_mono_add(now_of(source), VD_SECONDS(1)));
+	if (status == VD_OK && (was_stable || feed->has_progressed))
+		wait_until(source, was_stable ? (vd_mono) { 0 } : vd_mono_add(now_of(source), VD_SECONDS(1)));
 	else
 		vdi_kube_pump_failed(source, feed->code, status, error);
 }
@@ -485,6 +340,7 @@ static void on_opened(struct vdi_kube_feed *feed)
 	struct vdi_kube_source *source = feed->source;
 
 	source->pump.checked_at = (vd_mono) { 0 };
+	source->pump.removed_answers = 0;
 	if (source->pump.step == VDI_KUBE_FOLLOW)
 		vdi_kube_source_state(source, VD_KUBE_WATCHING, NULL);
 }
@@ -494,13 +350,16 @@ static vd_status on_event(struct vdi_kube_feed *feed, const struct vdi_kube_even
 {
 	struct vdi_kube_source *source = feed->source;
 	struct vdi_kube_pump   *pump = &source->pump;
+	vd_rev			newest = VDI_MAX(pump->covered, pump->mirror.applied);
 
 	if (pump->step == VDI_KUBE_FILL)
 		return vdi_kube_fill_event(source, event, reterr);
 	VDI_TRY(vdi_kube_pump_apply(source, event, reterr));
-	vdi_kube_backoff_reset(&pump->backoff);
-	vdi_kube_source_state(source, VD_KUBE_WATCHING, NULL);
-	pump->removed_answers = 0;
+	/* A server that repeats an event and cuts, over and over, is not a success. */
+	if (VDI_MAX(pump->covered, pump->mirror.applied) > newest || is_stable(source)) {
+		vdi_kube_backoff_reset(&pump->backoff);
+		vdi_kube_source_state(source, VD_KUBE_WATCHING, NULL);
+	}
 	return VD_OK;
 }
 
@@ -527,14 +386,18 @@ void vdi_kube_pump_filled(struct vdi_kube_source *source, vd_rev revision)
 	source->known = VDI_MAX(source->known, revision);
 	source->health.revision = revision;
 	source->health.lists++;
-	if (source->removed) /* the objects that came back are no events */
+	if (source->removed) { /* the objects that came back are no events */
 		needed = VDI_MAX(revision, source->removed + 1);
+		vdi_kube_watches_relist_locked(source, needed, VD_EXPIRED,
+					       "the server has the resource again");
+	} else {
+		vdi_kube_watches_expire_locked(source, needed, VD_EXPIRED,
+					       "the events since its start are not available; list again");
+	}
 	source->removed = 0;
-	vdi_kube_watches_expire_locked(source, needed, VD_EXPIRED,
-				       "the events since its start are not available; list again");
 	vdi_lock_release(&source->lock);
 	vdi_kube_source_state(source, VD_KUBE_WATCHING, NULL);
-	vdi_kube_streams_run(source);
+	(void) vdi_kube_streams_run(source, pump->filled_at);
 }
 
 /* ---- Run ---- */
@@ -581,15 +444,15 @@ vd_mono vdi_kube_pump_run(struct vdi_kube_source *source, vd_mono now)
 	run_step(source, now);
 	if (pump->step == VDI_KUBE_WAIT)
 		due = pump->backoff.retry_at;
-	if (holds(source) && pump->hold_at.ns <= now.ns) {
+	if (vdi_kube_pump_holds(source) && pump->hold_at.ns <= now.ns) {
 		/* A companion has arrived in part; if the rest does not arrive, silence ends the watch. */
 		if (vdi_json_stream_is_open(&pump->feed.frames) ||
 		    vdi_json_stream_is_open(&source->progress.proof.frames))
 			pump->hold_at = vd_mono_add(now, VDI_KUBE_HOLD);
 		else
-			show(source);
+			vdi_kube_pump_show(source);
 	}
-	if (holds(source))
+	if (vdi_kube_pump_holds(source))
 		due.ns = VDI_MIN(due.ns, pump->hold_at.ns);
 	return due;
 }

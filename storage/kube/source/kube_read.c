@@ -103,6 +103,7 @@ struct read {
 	bool		      count_only;
 	struct vd_kv	    **kvs;
 	size_t		      count, capacity;
+	uint64_t	      bytes;   /* of kvs */
 	bool		      is_full; /* limit reached: further objects are only noticed */
 	bool		      more;
 	char		     *path;
@@ -199,26 +200,38 @@ static void on_ask(struct vdi_kube_ask *ask, vd_status status, vd_rev revision, 
 		fail(read, read->call.source->ask.code, status, error);
 }
 
-static bool add(struct read *read, struct vd_kv *kv)
+/* Takes over kv. */
+static vd_status add(struct read *read, struct vd_kv *kv, struct vd_error *reterr)
 {
-	if (!vdi_grow((void **) &read->kvs, &read->capacity, read->count + 1, sizeof *read->kvs)) {
+	uint64_t  bytes_max = vdi_kube_options(read->call.source->member.kube)->source_bytes_max;
+	vd_status status = VD_OK;
+
+	read->bytes += vdi_kube_mirror_size(kv);
+	if (read->bytes > bytes_max)
+		status = vd_error_set(reterr, VD_TOO_BIG,
+				      "the objects of the range have more than %" PRIu64
+				      " bytes (source_bytes_max): read it in parts, with a limit",
+				      bytes_max);
+	else if (!vdi_grow((void **) &read->kvs, &read->capacity, read->count + 1, sizeof *read->kvs))
+		status = vd_error_set(reterr, VD_NOMEM, "out of memory for a list");
+	if (status == VD_OK)
+		read->kvs[read->count++] = kv;
+	else
 		vd_kv_unref(kv);
-		return false;
-	}
-	read->kvs[read->count++] = kv;
-	return true;
+	return status;
 }
 
 /* ---- One object ---- */
 
-vd_status vdi_kube_read_object(struct vdi_kube_source *source, struct vd_bytes json, struct vd_kv **ret_kv,
-			       struct vd_error *reterr)
+vd_status vdi_kube_read_object(struct vdi_kube_source *source, struct vd_bytes key, struct vd_bytes json,
+			       struct vd_kv **ret_kv, struct vd_error *reterr)
 {
 	struct vdi_kube_object object;
 	struct vd_kv	      *known;
 
 	VDI_TRY(vdi_kube_object_read(&source->objects, json, source->kind, source->api_version, &object,
 				     reterr));
+	VDI_TRY(vdi_kube_source_check_key(source, &object, key, reterr));
 	VDI_TRY(vdi_kube_object_kv(&object, source->prefix, false, ret_kv, reterr));
 	known = source->pump.is_filled ? vdi_kube_mirror_get(&source->pump.mirror, vd_kv_key(*ret_kv)) : NULL;
 	if (known && known->mod_rev == (*ret_kv)->mod_rev) {
@@ -252,12 +265,12 @@ static void on_object(struct vdi_kube_fetch *fetch, vd_status status, const stru
 
 	if (status == VD_OK) {
 		error = &wrong;
-		status = vdi_kube_read_object(source, vdi_buffer_bytes(&fetch->body), &kv, &wrong);
+		status = vdi_kube_read_object(source, key_of(read), vdi_buffer_bytes(&fetch->body), &kv,
+					      &wrong);
 		if (status == VD_OK) {
 			vdi_kube_source_raise(source, kv->mod_rev);
 			read->begun_at = VDI_MAX(read->begun_at, kv->mod_rev);
-			if (!add(read, kv))
-				status = VD_NOMEM;
+			status = add(read, kv, &wrong);
 		}
 	} else if (fetch->code == 404) {
 		status = VD_OK;
@@ -348,8 +361,7 @@ static vd_status on_item(struct vdi_kube_pages *pages, struct vd_kv *kv, struct 
 	}
 	kv->create_rev = kv->mod_rev;
 	kv->version = 1;
-	if (!add(read, kv))
-		return vd_error_set(reterr, VD_NOMEM, "out of memory for a list");
+	VDI_TRY(add(read, kv, reterr));
 	read->is_full = read->limit > 0 && (int64_t) read->count >= read->limit;
 	return VD_OK;
 }

@@ -120,11 +120,40 @@ vd_status vdi_kube_source_check(const struct vdi_kube_source *source, const stru
 			    source->kind);
 }
 
+void vdi_kube_source_mirror(struct vdi_kube_source *source, struct vdi_kube_mirror *mirror)
+{
+	vdi_kube_mirror_init(mirror);
+	mirror->bytes_max = vdi_kube_options(source->member.kube)->source_bytes_max;
+	mirror->metric = source->bytes_metric;
+}
+
+vd_status vdi_kube_source_check_key(const struct vdi_kube_source *source,
+				    const struct vdi_kube_object *object, struct vd_bytes key,
+				    struct vd_error *reterr)
+{
+	struct vd_bytes namespace_name, name;
+
+	VDI_TRY(vdi_kube_source_check(source, object, reterr));
+	if (!vdi_kube_source_split(source, key, &namespace_name, &name) ||
+	    !vd_bytes_equal(object->name, name) || !vd_bytes_equal(object->namespace_name, namespace_name))
+		return vd_error_set(
+			reterr, VD_BAD_REQUEST, "the server sent the object %.*s/%.*s instead of %.*s",
+			(int) VDI_MIN(object->namespace_name.size, (size_t) 80),
+			(const char *) object->namespace_name.data,
+			(int) VDI_MIN(object->name.size, (size_t) 80), (const char *) object->name.data,
+			(int) VDI_MIN(key.size, (size_t) 160), (const char *) key.data);
+	if (object->revision == 0)
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "the server sent an object without resourceVersion");
+	return VD_OK;
+}
+
 /* ---- Life ---- */
 
 static void free_source(struct vdi_kube_source *source)
 {
 	vdi_kube_mirror_fini(&source->pump.mirror);
+	vdi_metric_remove(source->bytes_metric);
 	vdi_kube_ring_fini(&source->ring);
 	vdi_kube_reader_fini(&source->objects);
 	vdi_kube_event_reader_fini(&source->events);
@@ -317,7 +346,7 @@ static vd_mono run(struct vdi_kube_member *member, vd_mono now)
 		return VD_NEVER;
 	start_calls(source);
 	due.ns = VDI_MIN(due.ns, vdi_kube_pump_run(source, now).ns);
-	vdi_kube_streams_run(source);
+	due.ns = VDI_MIN(due.ns, vdi_kube_streams_run(source, now).ns);
 	due.ns = VDI_MIN(due.ns, vdi_kube_progress_run(source, now).ns);
 	vdi_kube_asks_run(source);
 	due.ns = VDI_MIN(due.ns, vdi_kube_fetches_run(&source->fetches, now).ns);
@@ -483,6 +512,8 @@ static vd_status init(struct vdi_kube_source *source, struct vd_kube *kube,
 	VDI_TRY(vdi_kube_reader_init(&source->objects));
 	VDI_TRY(vdi_kube_event_reader_init(&source->events));
 	VDI_TRY(vdi_kube_page_reader_init(&source->pages));
+	VDI_TRY(vdi_metric_get(vdi_env_metrics(source->env), VDI_METRIC_KUBE_SOURCE_BYTES,
+			       (const char *const[]) { source->name }, &source->bytes_metric));
 	health->resource = source->name;
 	health->namespace_name = vd_bytes_of(source->namespace_name);
 	health->label_selector = vd_bytes_of(source->label_selector);

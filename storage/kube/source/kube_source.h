@@ -53,7 +53,7 @@
 #define VDI_KUBE_PAGE_LEN 500
 #define VDI_KUBE_CURSORS 16
 #define VDI_KUBE_REMOVED_RETRY VD_SECONDS(30)
-/* Consecutive answers 404, the last of them 30 s after the others, after which all objects are gone. */
+/* Consecutive answers 404, within 10 s, after which all objects are gone. */
 #define VDI_KUBE_REMOVED_ANSWERS 3
 #define VDI_KUBE_WITNESSES 32
 
@@ -101,9 +101,11 @@ void vdi_kube_ask_end(struct vdi_kube_source *source, struct vdi_kube_ask *ask);
 
 /* ---- Calls (kube_read.c, kube_write.c) ---- */
 
-/* The record of an object that the server returned; the caller owns it. Errors as vdi_kube_object_read. */
-VDI_MUST_USE vd_status vdi_kube_read_object(struct vdi_kube_source *source, struct vd_bytes json,
-					    struct vd_kv **ret_kv, struct vd_error *reterr);
+/* The record of the object that the server returned for this key; the caller owns it. Errors as
+ * vdi_kube_object_read; VD_BAD_REQUEST also if it is another one. */
+VDI_MUST_USE vd_status vdi_kube_read_object(struct vdi_kube_source *source, struct vd_bytes key,
+					    struct vd_bytes json, struct vd_kv **ret_kv,
+					    struct vd_error *reterr);
 
 struct vdi_kube_call {
 	TAILQ_ENTRY(vdi_kube_call) node;
@@ -214,6 +216,7 @@ struct vdi_kube_source_stream {
 	int64_t	       delivered;
 
 	/* Actor. */
+	vd_mono		      held_until; /* waits for the end or a successor of a revision; 0: it does not */
 	bool		      is_reading; /* pages of its own */
 	unsigned	      differs;	  /* objects that contradict the mirror */
 	vd_rev		      begun_at;	  /* the pump's revision when its list began */
@@ -240,6 +243,7 @@ struct vdi_kube_source {
 	char		    *selector; /* "" or "&labelSelector=..." */
 	size_t		     prefix_size;
 	bool		     is_cluster_scoped;
+	struct vdi_metric   *bytes_metric;
 
 	/* Actor. */
 	struct vdi_kube_pump	     pump;
@@ -297,6 +301,10 @@ struct vd_error vdi_kube_source_error(vd_status status, const struct vd_error *e
 /* Refuses an object of another kind than the source's. VD_BAD_REQUEST. */
 VDI_MUST_USE vd_status vdi_kube_source_check(const struct vdi_kube_source *source,
 					     const struct vdi_kube_object *object, struct vd_error *reterr);
+/* As above; also if it is not the object of this key, or has no revision. */
+VDI_MUST_USE vd_status vdi_kube_source_check_key(const struct vdi_kube_source *source,
+						 const struct vdi_kube_object *object, struct vd_bytes key,
+						 struct vd_error *reterr);
 /* Actor: sets the state for vd_kube_health and reports a change; error NULL: none. */
 void vdi_kube_source_state(struct vdi_kube_source *source, enum vd_kube_state state,
 			   const struct vd_error *error);
@@ -324,8 +332,9 @@ void vdi_kube_progress_stop(struct vdi_kube_source *source);
 void vdi_kube_progress_end(struct vdi_kube_source *source);
 /* Sends the request of those that wait for the current revision. */
 void vdi_kube_asks_run(struct vdi_kube_source *source);
-void vdi_kube_streams_run(struct vdi_kube_source *source);
-void vdi_kube_streams_end(struct vdi_kube_source *source, const struct vd_error *error);
+/* Returns when to call it again at the latest. */
+vd_mono vdi_kube_streams_run(struct vdi_kube_source *source, vd_mono now);
+void	vdi_kube_streams_end(struct vdi_kube_source *source, const struct vd_error *error);
 /* After vdi_kube_streams_end: frees those that were closed; the readers free the others. */
 void vdi_kube_streams_close(struct vdi_kube_source *source);
 void vdi_kube_reads_end(struct vdi_kube_source *source);
@@ -335,6 +344,13 @@ VDI_MUST_USE vd_status vdi_kube_pump_apply(struct vdi_kube_source *source, const
 					   struct vd_error *reterr);
 /* Actor: all events up to revision were applied. */
 void vdi_kube_pump_cover(struct vdi_kube_source *source, vd_rev revision);
+/* Actor: an event of a revision that may have companions is not shown yet. */
+static inline bool vdi_kube_pump_holds(const struct vdi_kube_source *source)
+{
+	return source->ring.visible < source->ring.end; /* changed by this actor only */
+}
+/* Actor: shows it. */
+void vdi_kube_pump_show(struct vdi_kube_source *source);
 /* The revision after which a watch must begin. */
 vd_rev vdi_kube_pump_position(const struct vdi_kube_source *source);
 /* Actor: begins to read the initial state; fill_run starts requests that wait for the identity. */
@@ -347,6 +363,8 @@ vd_status vdi_kube_fill_event(struct vdi_kube_source *source, const struct vdi_k
 bool vdi_kube_fill_refused(struct vdi_kube_source *source, vd_status status);
 /* Actor: asks for the uid of kube-system; at the end of pages the fill is told about it. */
 void vdi_kube_pump_identify(struct vdi_kube_source *source);
+/* Initializes a mirror with the source's bound and metric. */
+void vdi_kube_source_mirror(struct vdi_kube_source *source, struct vdi_kube_mirror *mirror);
 /* Actor: the pages are complete; is_other: they may be those of two servers. */
 void vdi_kube_fill_identified(struct vdi_kube_source *source, bool is_other);
 /* Actor: the filling mirror is complete at revision. */
@@ -363,6 +381,9 @@ void vdi_kube_pump_open(struct vdi_kube_source *source, const char *query);
 void vdi_kube_watches_wake_locked(struct vdi_kube_source *source);
 /* Ends those that need events up to revision (all: INT64_MAX); the others continue after the ring's end. */
 void vdi_kube_watches_expire_locked(struct vdi_kube_source *source, vd_rev revision, vd_status status,
+				    const char *why);
+/* As above with VD_EXPIRED; health reports the cause. */
+void vdi_kube_watches_relist_locked(struct vdi_kube_source *source, vd_rev revision, vd_status cause,
 				    const char *why);
 
 /* Operations of the store. */

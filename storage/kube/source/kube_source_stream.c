@@ -8,6 +8,7 @@
  * Records of such pages that the mirror has at the same revision are shared with it. They also verify the
  * server: a revision below that of the pump when the list began, or an object that differs from the mirror
  * at the same revision, shows that the server was restored. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "key_range.h"
@@ -215,7 +216,7 @@ static void give_snapshot(struct vdi_kube_source_stream *stream)
 }
 
 /* What a stream needs next from the actor. */
-enum need { NOTHING, FREE, SNAPSHOT, LIST, NEXT_PAGE };
+enum need { NOTHING, FREE, SNAPSHOT, HELD, LIST, NEXT_PAGE };
 
 /* Of a stream that may have the mirror's state. */
 static enum need snapshot_need_locked(struct vdi_kube_source_stream *stream)
@@ -224,7 +225,7 @@ static enum need snapshot_need_locked(struct vdi_kube_source_stream *stream)
 
 	/* A revision that is still open is not a state. */
 	if (source->ring.visible < source->ring.end)
-		return NOTHING;
+		return HELD;
 	if (vdi_kube_ring_can_continue(&source->ring,
 				       VDI_MAX(source->pump.covered, source->pump.mirror.applied)))
 		return SNAPSHOT;
@@ -234,7 +235,7 @@ static enum need snapshot_need_locked(struct vdi_kube_source_stream *stream)
 		stream->wants_progress = true;
 		vdi_kube_progress_delay(source);
 	}
-	return NOTHING;
+	return HELD;
 }
 
 /* Of a stream without a revision. */
@@ -275,12 +276,46 @@ static enum need need_of(struct vdi_kube_source_stream *stream)
 	return need;
 }
 
-static void run_stream(struct vdi_kube_source_stream *stream)
+/* Ends a stream that waits too long until the mirror has a state that may be given. Returns the end of the
+ * wait. */
+static vd_mono hold_stream(struct vdi_kube_source_stream *stream, vd_mono now)
 {
 	struct vdi_kube_source *source = source_of(stream);
+	vd_rev			revision = VDI_MAX(source->pump.covered, source->pump.mirror.applied);
+	struct vd_error		error = { 0 };
 
-	switch (need_of(stream)) {
+	if (stream->held_until.ns == 0) {
+		stream->held_until = vd_mono_add(now, vdi_kube_options(source->member.kube)->request_timeout);
+		vdi_kube_member_wake(&source->member); /* this may be outside of run */
+	}
+	if (stream->held_until.ns > now.ns)
+		return stream->held_until;
+	vdi_lock_acquire(&source->lock);
+	if (source->ring.visible < source->ring.end)
+		(void) vd_error_set(&error, VD_TIMEOUT, "more events of revision %" PRId64 " may follow",
+				    (int64_t) revision);
+	else
+		(void) vd_error_set(&error, VD_TIMEOUT,
+				    "revision %" PRId64
+				    " was given in another state, and the server's has not "
+				    "grown since",
+				    (int64_t) revision);
+	end_locked(stream, VD_TIMEOUT, &error);
+	vdi_lock_release(&source->lock);
+	return VD_NEVER;
+}
+
+/* Returns when to run it again at the latest; it may be freed. */
+static vd_mono run_stream(struct vdi_kube_source_stream *stream, vd_mono now)
+{
+	struct vdi_kube_source *source = source_of(stream);
+	enum need		need = need_of(stream);
+
+	if (need != HELD)
+		stream->held_until = (vd_mono) { 0 };
+	switch (need) {
 	case NOTHING: break;
+	case HELD: return hold_stream(stream, now);
 	case SNAPSHOT: give_snapshot(stream); break;
 	case LIST: begin(stream); break;
 	case NEXT_PAGE:
@@ -299,6 +334,7 @@ static void run_stream(struct vdi_kube_source_stream *stream)
 		vdi_kube_source_unref(source);
 		break;
 	}
+	return VD_NEVER;
 }
 
 static struct vdi_kube_source_stream *first_stream(struct vdi_kube_source *source)
@@ -312,14 +348,16 @@ static struct vdi_kube_source_stream *first_stream(struct vdi_kube_source *sourc
 }
 
 /* Other threads insert at the head only, and only this actor removes. */
-void vdi_kube_streams_run(struct vdi_kube_source *source)
+vd_mono vdi_kube_streams_run(struct vdi_kube_source *source, vd_mono now)
 {
 	struct vdi_kube_source_stream *stream = first_stream(source), *next;
+	vd_mono			       due = VD_NEVER;
 
 	for (; stream; stream = next) {
 		next = LIST_NEXT(stream, node);
-		run_stream(stream);
+		due.ns = VDI_MIN(due.ns, run_stream(stream, now).ns);
 	}
+	return due;
 }
 
 void vdi_kube_streams_end(struct vdi_kube_source *source, const struct vd_error *error)

@@ -86,6 +86,13 @@ void vdi_kube_watches_expire_locked(struct vdi_kube_source *source, vd_rev revis
 	}
 }
 
+void vdi_kube_watches_relist_locked(struct vdi_kube_source *source, vd_rev revision, vd_status cause,
+				    const char *why)
+{
+	(void) vd_error_set(&source->health.list_cause, cause, "%s", why);
+	vdi_kube_watches_expire_locked(source, revision, VD_EXPIRED, why);
+}
+
 vd_status vdi_kube_source_watch(struct vd_store *store, const struct vd_store_watch_request *request,
 				struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {

@@ -28,6 +28,11 @@ struct write {
 	struct vdi_kube_fetch fetch;
 };
 
+static struct vd_bytes key_of(const struct write *write)
+{
+	return (struct vd_bytes) { write->key, write->key_size };
+}
+
 static void free_write(struct vdi_kube_call *call)
 {
 	struct write *write = VDI_CONTAINER_OF(call, struct write, call);
@@ -103,8 +108,7 @@ static void answer_else(struct write *write)
 
 static bool split(const struct write *write, struct vd_bytes *ret_namespace, struct vd_bytes *ret_name)
 {
-	return vdi_kube_source_split(write->call.source, (struct vd_bytes) { write->key, write->key_size },
-				     ret_namespace, ret_name);
+	return vdi_kube_source_split(write->call.source, key_of(write), ret_namespace, ret_name);
 }
 
 /* The value with metadata.resourceVersion; revision 0: without. NULL: no memory, or not an object. */
@@ -207,8 +211,8 @@ static void take_found(struct write *write, vd_status status, const struct vd_er
 
 	if (status == VD_OK) {
 		error = &wrong;
-		status = vdi_kube_read_object(fetch->source, vdi_buffer_bytes(&fetch->body), &write->found,
-					      &wrong);
+		status = vdi_kube_read_object(fetch->source, key_of(write), vdi_buffer_bytes(&fetch->body),
+					      &write->found, &wrong);
 		if (status == VD_OK)
 			vdi_kube_source_raise(fetch->source, write->found->mod_rev);
 	} else if (fetch->code == 404) {
@@ -220,17 +224,37 @@ static void take_found(struct write *write, vd_status status, const struct vd_er
 		fail(write, status == VD_BAD_REQUEST ? VD_UNAVAILABLE : status, error);
 }
 
-static vd_rev revision_of(struct write *write)
+/* Reads the revision of the object that a write returned; a deletion may return a Status instead. */
+static vd_status revision_of(struct write *write, vd_rev *ret_revision, struct vd_error *reterr)
 {
 	struct vdi_kube_source *source = write->call.source;
 	struct vdi_kube_object	object;
 
-	if (vdi_kube_object_read(&source->objects, vdi_buffer_bytes(&write->fetch.body), source->kind,
-				 source->api_version, &object, NULL) != VD_OK ||
-	    object.revision == 0)
-		return known_of(source); /* the Status of a deletion */
+	VDI_TRY(vdi_kube_object_read(&source->objects, vdi_buffer_bytes(&write->fetch.body), source->kind,
+				     source->api_version, &object, reterr));
+	if (write->is_delete && vd_bytes_equal(object.kind, vd_bytes_of("Status"))) {
+		*ret_revision = known_of(source);
+		return VD_OK;
+	}
+	VDI_TRY(vdi_kube_source_check_key(source, &object, key_of(write), reterr));
+	if (write->compares && object.revision < write->expected)
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "the server sent revision %" PRId64 " after a write of revision %" PRId64,
+				    (int64_t) object.revision, (int64_t) write->expected);
 	vdi_kube_source_raise(source, object.revision);
-	return object.revision;
+	*ret_revision = object.revision;
+	return VD_OK;
+}
+
+static void succeeded(struct write *write)
+{
+	struct vd_error error = { 0 };
+	vd_rev		revision;
+
+	if (revision_of(write, &revision, &error) == VD_OK)
+		answer_done(write, revision, write->is_delete);
+	else
+		fail(write, VD_UNAVAILABLE, &error); /* it may have been applied */
 }
 
 /* The server refused because of the state of the object. */
@@ -259,7 +283,7 @@ static void on_done(struct vdi_kube_fetch *fetch, vd_status status, const struct
 	if (write->is_looking)
 		take_found(write, status, error);
 	else if (status == VD_OK)
-		answer_done(write, revision_of(write), write->is_delete);
+		succeeded(write);
 	else if (code == 404 || code == 409)
 		refused(write, code, status, error);
 	else

@@ -49,6 +49,7 @@ struct kube_peer {
 	vd_dur			  event_gap;	   /* between two events of a watch; 0: none */
 	unsigned		  early_bookmarks; /* percentage; between two events of one revision */
 	unsigned		  page_max;	   /* longest page, whatever limit says; 0: none */
+	const char		 *write_answer;	   /* body of successful writes; NULL: the object */
 	const char		 *token;	   /* NULL: any; others get 401 */
 	char			  uid[64];	   /* of namespace kube-system */
 	int64_t			  revision, compacted;

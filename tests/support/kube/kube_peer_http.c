@@ -528,4 +528,8 @@ void kube_peer_answer(struct kube_peer_exchange *exchange, vd_mono now)
 	} else {
 		answer_list(exchange, &target);
 	}
+	if (!is_get && peer->write_answer && exchange->code < 300) {
+		exchange->text.size = 0;
+		kube_peer_append(&exchange->text, "%s", peer->write_answer);
+	}
 }

@@ -8,18 +8,24 @@ const struct vd_kube_resource kube_pods = { "", "v1", "pods", "Pod", false };
 
 static void print_log(void *arg, const struct vd_log_record *record)
 {
+	struct kube_world *world = arg;
+
+	if (strcmp(record->module, "cacher") == 0)
+		snprintf(world->cacher_log, sizeof world->cacher_log, "%s", record->message);
 	if (getenv("KUBE_LOG"))
 		print_message("%.3f %s: %s\n", (double) record->time.ns / 1e9, record->module,
 			      record->message);
 }
 
-static void open_client(struct kube_world *world)
+static void open_client(struct kube_world *world, uint64_t source_bytes_max)
 {
 	struct vd_kube_options options = VD_KUBE_OPTIONS_INIT;
 	struct vd_error	       error;
 
 	options.server = "https://peer";
 	options.token = "a";
+	if (source_bytes_max)
+		options.source_bytes_max = source_bytes_max;
 	assert_status(vdi_kube_open_over(world->env, &options, kube_peer_transport_new, &world->kube, &error),
 		      VD_OK);
 	assert_status(
@@ -30,13 +36,20 @@ static void open_client(struct kube_world *world)
 void kube_world_open_preempted(struct kube_world *world, uint64_t seed, unsigned preemptions)
 {
 	memset(world, 0, sizeof *world);
-	assert_status(vdi_env_new_sim(seed, print_log, NULL, &world->env), VD_OK);
+	assert_status(vdi_env_new_sim(seed, print_log, world, &world->env), VD_OK);
 	assert_status(vdi_sim_set_preemptions(world->env, preemptions), VD_OK);
 	vdi_sim_set_stalls(world->env, preemptions ? VD_MS(200) : VD_MS(0));
 	world->peer = kube_peer_new(world->env, seed);
 	kube_peer_add_resource(world->peer, "", "v1", "pods", "Pod", true);
 	world->codec = pod_codec();
-	open_client(world);
+	open_client(world, 0);
+}
+
+void kube_world_reopen(struct kube_world *world, uint64_t source_bytes_max)
+{
+	world->store = vd_store_close_wait(world->store);
+	world->kube = vd_kube_close_wait(world->kube);
+	open_client(world, source_bytes_max);
 }
 
 void kube_world_open(struct kube_world *world, uint64_t seed)

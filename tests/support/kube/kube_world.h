@@ -14,6 +14,7 @@ struct kube_world {
 	struct vd_store	 *store;
 	struct vd_codec	 *codec;
 	struct vd_cacher *cacher;
+	char		  cacher_log[256]; /* newest message of the cacher */
 };
 
 #define KUBE_PREFIX "/registry/pods/"
@@ -24,6 +25,8 @@ extern const struct vd_kube_resource kube_pods;
 /* Everything but the cacher. preemptions as vdi_sim_set_preemptions. */
 void kube_world_open(struct kube_world *world, uint64_t seed);
 void kube_world_open_preempted(struct kube_world *world, uint64_t seed, unsigned preemptions);
+/* Opens the client and the store again, with another bound of bytes; without a cacher. */
+void kube_world_reopen(struct kube_world *world, uint64_t source_bytes_max);
 void kube_world_open_cacher(struct kube_world *world);
 /* Waits until the cacher is ready. */
 void kube_world_settle(struct kube_world *world);

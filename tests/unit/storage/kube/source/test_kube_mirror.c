@@ -3,6 +3,8 @@
 
 #include "vdtest.h"
 
+static struct vd_error error;
+
 static struct vd_kv *record(const char *key, vd_rev revision)
 {
 	struct vd_kv *kv;
@@ -17,7 +19,7 @@ static const char *apply(struct vdi_kube_mirror *mirror, const char *key, vd_rev
 {
 	static char	       text[64];
 	struct vdi_kube_change change;
-	vd_status status = vdi_kube_mirror_apply(mirror, record(key, revision), is_delete, &change);
+	vd_status status = vdi_kube_mirror_apply(mirror, record(key, revision), is_delete, &change, &error);
 
 	if (status == VD_EXISTS)
 		return "";
@@ -33,8 +35,8 @@ static void events_get_what_the_server_does_not_send(void **state)
 	struct vdi_kube_mirror mirror;
 
 	vdi_kube_mirror_init(&mirror);
-	assert_status(vdi_kube_mirror_list(&mirror, record("a", 5)), VD_OK);
-	assert_status(vdi_kube_mirror_list(&mirror, record("b", 7)), VD_OK);
+	assert_status(vdi_kube_mirror_list(&mirror, record("a", 5), &error), VD_OK);
+	assert_status(vdi_kube_mirror_list(&mirror, record("b", 7), &error), VD_OK);
 	mirror.applied = 10;
 	assert_string_equal(apply(&mirror, "a", 11, false), "5 2 5");
 	assert_string_equal(apply(&mirror, "c", 12, false), "12 1 0");
@@ -55,7 +57,7 @@ static void a_mirror_begins_empty_wherever_it_lies(void **state)
 	assert_int_equal(vdi_kube_mirror_count(&mirror), 0);
 	assert_int_equal(mirror.applied, 0);
 	assert_null(vdi_kube_mirror_get(&mirror, vd_bytes_of("a")));
-	assert_status(vdi_kube_mirror_list(&mirror, record("a", 5)), VD_OK);
+	assert_status(vdi_kube_mirror_list(&mirror, record("a", 5), &error), VD_OK);
 	assert_int_equal(mirror.applied, 5);
 	vdi_kube_mirror_fini(&mirror);
 }
@@ -86,12 +88,42 @@ static void listed_objects_may_change_and_go_while_the_list_arrives(void **state
 	struct vdi_kube_mirror mirror;
 
 	vdi_kube_mirror_init(&mirror);
-	assert_status(vdi_kube_mirror_list(&mirror, record("a", 5)), VD_OK);
-	assert_status(vdi_kube_mirror_list(&mirror, record("a", 8)), VD_OK);
+	assert_status(vdi_kube_mirror_list(&mirror, record("a", 5), &error), VD_OK);
+	assert_status(vdi_kube_mirror_list(&mirror, record("a", 8), &error), VD_OK);
 	assert_int_equal(vdi_kube_mirror_get(&mirror, vd_bytes_of("a"))->create_rev, 8);
 	assert_status(vdi_kube_mirror_unlist(&mirror, vd_bytes_of("a")), VD_OK);
 	assert_status(vdi_kube_mirror_unlist(&mirror, vd_bytes_of("a")), VD_OK);
 	assert_int_equal(vdi_kube_mirror_count(&mirror), 0);
+	vdi_kube_mirror_fini(&mirror);
+}
+
+static void the_bytes_are_counted_and_bounded(void **state)
+{
+	struct vdi_kube_mirror mirror;
+	struct vdi_kube_change change;
+	struct vd_kv	      *a = record("a", 5);
+	uint64_t	       size = vdi_kube_mirror_size(a);
+
+	vdi_kube_mirror_init(&mirror);
+	mirror.bytes_max = 2 * size;
+	assert_status(vdi_kube_mirror_list(&mirror, a, &error), VD_OK);
+	assert_status(vdi_kube_mirror_list(&mirror, record("b", 5), &error), VD_OK);
+	assert_status(vdi_kube_mirror_list(&mirror, record("b", 6), &error), VD_OK);
+	assert_int_equal(mirror.bytes, 2 * size);
+	assert_status(vdi_kube_mirror_list(&mirror, record("c", 7), &error), VD_TOO_BIG);
+	assert_non_null(strstr(error.message, "source_bytes_max"));
+	assert_int_equal(mirror.applied, 6);
+	/* A change of a record needs no room, a new one does. */
+	assert_string_equal(apply(&mirror, "a", 8, false), "5 2 5");
+	assert_status(vdi_kube_mirror_apply(&mirror, record("c", 9), false, &change, &error), VD_TOO_BIG);
+	assert_int_equal(mirror.applied, 8);
+	assert_int_equal(vdi_kube_mirror_count(&mirror), 2);
+	assert_string_equal(apply(&mirror, "a", 10, true), "0 0 8");
+	assert_int_equal(mirror.bytes, size);
+	assert_string_equal(apply(&mirror, "c", 11, false), "11 1 0");
+	assert_status(vdi_kube_mirror_unlist(&mirror, vd_bytes_of("b")), VD_OK);
+	assert_status(vdi_kube_mirror_unlist(&mirror, vd_bytes_of("c")), VD_OK);
+	assert_int_equal(mirror.bytes, 0);
 	vdi_kube_mirror_fini(&mirror);
 }
 
@@ -106,11 +138,12 @@ static void torture_apply_leaves_the_mirror_unchanged(void **state)
 
 			vdi_kube_mirror_init(&mirror);
 			for (char c = 'a'; c <= 'z'; c++)
-				assert_status(vdi_kube_mirror_list(&mirror, record((char[]) { c, 0 }, 5)),
-					      VD_OK);
+				assert_status(
+					vdi_kube_mirror_list(&mirror, record((char[]) { c, 0 }, 5), &error),
+					VD_OK);
 			mirror.applied = 10;
 			vdi_alloc_fail_nth(nth, 1);
-			status = vdi_kube_mirror_apply(&mirror, event, is_delete, &change);
+			status = vdi_kube_mirror_apply(&mirror, event, is_delete, &change, &error);
 			vdi_alloc_fail_nth(0, 0);
 			if (status == VD_OK) {
 				vdi_kube_change_fini(&change);
@@ -131,6 +164,7 @@ int main(void)
 		cmocka_unit_test(a_mirror_begins_empty_wherever_it_lies),
 		cmocka_unit_test(repeated_events_are_dropped),
 		cmocka_unit_test(listed_objects_may_change_and_go_while_the_list_arrives),
+		cmocka_unit_test(the_bytes_are_counted_and_bounded),
 		cmocka_unit_test(torture_apply_leaves_the_mirror_unchanged),
 	};
 

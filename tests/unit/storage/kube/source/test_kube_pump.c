@@ -13,6 +13,18 @@ static void health_of(void *arg, const struct vd_kube_health *health)
 		*(struct vd_kube_health *) arg = *health;
 }
 
+/* Health and the cacher's log have the reason of the last list. */
+static void assert_cause(struct kube_world *world, vd_status code, const char *text)
+{
+	struct vd_kube_health health = { 0 };
+
+	vd_kube_health(world->kube, health_of, &health);
+	assert_status(health.list_cause.code, code);
+	assert_non_null(strstr(health.list_cause.message, text));
+	if (code != VD_OK)
+		assert_non_null(strstr(world->cacher_log, text));
+}
+
 static unsigned lists(const struct kube_world *world)
 {
 	return world->peer->lists + world->peer->watch_lists;
@@ -118,6 +130,7 @@ static void k505_an_expired_revision_costs_one_list(void **state)
 		struct kube_world world;
 
 		open_filled(&world);
+		assert_cause(&world, VD_OK, "");
 		world.peer->gone_as_event = as_event;
 		kube_peer_cut(world.peer);
 		for (int i = 0; i < 5; i++)
@@ -130,6 +143,7 @@ static void k505_an_expired_revision_costs_one_list(void **state)
 		assert_int_equal(world.peer->gone, 1);
 		assert_int_equal(lists(&world), 2);
 		assert_int_equal(world.cacher->reflector.relists, 1);
+		assert_cause(&world, VD_EXPIRED, "too old resource version");
 		kube_world_close(&world);
 	}
 }
@@ -150,6 +164,17 @@ static void k506_a_revision_that_is_too_large_is_listed_again_if_the_server_went
 	kube_world_settle(&world);
 	assert_true(kube_world_is_equal(&world));
 	assert_int_equal(lists(&world), 2);
+	assert_cause(&world, VD_EXPIRED, "its revision went back");
+	kube_peer_restore(world.peer, world.peer->revision);
+	kube_peer_advance(world.peer);
+	vdi_sim_advance(world.env, VD_SECONDS(30));
+	assert_cause(&world, VD_EXPIRED, "the uid of its namespace kube-system changed");
+	kube_peer_remove_resource(world.peer, "pods");
+	vdi_sim_advance(world.env, VD_SECONDS(100));
+	assert_cause(&world, VD_NOT_FOUND, "no longer has the resource");
+	kube_peer_return_resource(world.peer, "pods");
+	vdi_sim_advance(world.env, VD_SECONDS(100));
+	assert_cause(&world, VD_EXPIRED, "the server has the resource again");
 	kube_world_close(&world);
 }
 
@@ -239,6 +264,89 @@ static void k511_k512_a_watch_ends_in_time_and_resumes_at_the_newest_revision(vo
 	kube_world_close(&world);
 }
 
+static vd_status send(struct vdi_kube_source *source, enum vdi_kube_event_type type, const char *object)
+{
+	struct vdi_kube_event event = { type, vd_bytes_of(object) };
+	struct vd_error	      error;
+
+	return source->pump.feed.event(&source->pump.feed, &event, &error);
+}
+
+#define SHORT_BOOKMARK(revision)                                                                             \
+	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"" revision "\"}}"
+
+/* A server that sends the same event and cuts, over and over, is asked less and less often. */
+static void k504_only_new_revisions_are_a_success(void **state)
+{
+	struct kube_world	world;
+	struct vdi_kube_source *source;
+	struct vd_kube_health	health = { 0 };
+
+	open_filled(&world);
+	source = (struct vdi_kube_source *) world.store;
+	assert_status(send(source, VDI_KUBE_MODIFIED, POD("x", "500")), VD_OK);
+	source->pump.backoff.attempts = 3;
+	assert_status(send(source, VDI_KUBE_MODIFIED, POD("x", "500")), VD_OK);
+	assert_status(send(source, VDI_KUBE_MODIFIED, POD("x", "400")), VD_OK);
+	assert_int_equal(source->repeated, 2);
+	assert_int_equal(source->pump.backoff.attempts, 3);
+	assert_status(send(source, VDI_KUBE_BOOKMARK, SHORT_BOOKMARK("600")), VD_OK);
+	assert_int_equal(source->pump.backoff.attempts, 0);
+	source->pump.backoff.attempts = 3;
+	assert_status(send(source, VDI_KUBE_BOOKMARK, SHORT_BOOKMARK("600")), VD_OK);
+	assert_int_equal(source->pump.backoff.attempts, 3);
+	assert_status(send(source, VDI_KUBE_MODIFIED, POD("x", "700")), VD_OK);
+	assert_int_equal(source->pump.backoff.attempts, 0);
+	/* Nor is a watch that has lasted for a while a failure. */
+	source->pump.backoff.attempts = 3;
+	vdi_sim_advance(world.env, VD_SECONDS(6));
+	assert_status(send(source, VDI_KUBE_MODIFIED, POD("x", "700")), VD_OK);
+	vd_kube_health(world.kube, health_of, &health);
+	assert_int_equal(health.attempts, 0);
+	kube_world_close(&world);
+}
+
+/* 404 that passes, twice: the watch between them has no events. */
+static void answers_404_count_in_a_row(void **state)
+{
+	struct kube_world	world;
+	struct vdi_kube_source *source;
+
+	open_filled(&world);
+	source = (struct vdi_kube_source *) world.store;
+	for (int i = 0; i < 2; i++) {
+		world.peer->refuse_code = 404;
+		world.peer->refuse_count = 2;
+		kube_peer_cut(world.peer);
+		vdi_sim_advance(world.env, VD_SECONDS(4));
+		assert_int_equal(world.peer->refuse_count, 0);
+		assert_int_equal(source->pump.removed_answers, 2);
+		vdi_sim_advance(world.env, VD_SECONDS(10));
+		assert_int_equal(source->health.state, VD_KUBE_WATCHING);
+		assert_int_equal(source->pump.removed_answers, 0);
+	}
+	assert_true(kube_world_is_equal(&world));
+	assert_int_equal(lists(&world), 1);
+	kube_world_close(&world);
+}
+
+/* Without events of deletions, as after a cut. */
+static void a_removed_resource_is_empty_within_10_s(void **state)
+{
+	struct kube_world world;
+
+	open_filled(&world);
+	kube_peer_cut(world.peer);
+	kube_peer_remove_resource(world.peer, "pods");
+	vdi_sim_advance(world.env, VD_SECONDS(5));
+	assert_false(kube_world_is_equal(&world)); /* one answer is no proof */
+	vdi_sim_advance(world.env, VD_SECONDS(5));
+	kube_world_settle(&world);
+	assert_true(kube_world_is_equal(&world));
+	assert_cause(&world, VD_NOT_FOUND, "no longer has the resource");
+	kube_world_close(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +358,9 @@ int main(void)
 		cmocka_unit_test(k507_a_long_list_is_read_in_pages),
 		cmocka_unit_test(k509_k510_changes_arrive_within_the_initial_events),
 		cmocka_unit_test(k511_k512_a_watch_ends_in_time_and_resumes_at_the_newest_revision),
+		cmocka_unit_test(k504_only_new_revisions_are_a_success),
+		cmocka_unit_test(answers_404_count_in_a_row),
+		cmocka_unit_test(a_removed_resource_is_empty_within_10_s),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

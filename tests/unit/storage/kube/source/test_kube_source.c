@@ -351,6 +351,29 @@ static void other_transactions_are_unsupported(void **state)
 	kube_world_close(&world);
 }
 
+static void on_leases(void *arg, vd_status status, const int64_t *ids, size_t count, vd_rev revision)
+{
+	*(bool *) arg = true;
+}
+
+static void on_dump(void *arg, struct vd_bytes json)
+{
+	*(bool *) arg = true;
+}
+
+static void leases_are_unsupported_and_a_dump_is_empty(void **state)
+{
+	struct kube_world world;
+	bool		  has_come = false;
+
+	kube_world_open(&world, 3);
+	assert_status(vd_store_lease_list(world.store, on_leases, &has_come), VD_UNSUPPORTED);
+	vd_store_dump(world.store, on_dump, &has_come);
+	vdi_sim_advance(world.env, VD_SECONDS(1));
+	assert_false(has_come);
+	kube_world_close(&world);
+}
+
 static void on_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
 {
 	struct kube_answer *answer = arg;
@@ -730,6 +753,7 @@ static void a_late_event_of_a_revision_is_not_lost(void **state)
 	const char	       *names[] = { "x", "y", "z" };
 	struct kube_world	world;
 	struct vdi_kube_source *source;
+	struct vd_kube_health	health;
 
 	kube_world_open(&world, 4);
 	for (size_t i = 0; i < 3; i++)
@@ -745,6 +769,9 @@ static void a_late_event_of_a_revision_is_not_lost(void **state)
 	assert_true(kube_world_is_equal(&world));
 	assert_true(source->late > 0);
 	assert_int_equal(world.peer->watch_lists + world.peer->lists, 1);
+	vd_kube_health(world.kube, health_of, &health);
+	assert_status(health.list_cause.code, VD_EXPIRED);
+	assert_non_null(strstr(health.list_cause.message, "arrived after its revision"));
 	kube_world_close(&world);
 }
 
@@ -826,6 +853,7 @@ int main(void)
 		cmocka_unit_test(a_value_without_metadata_is_not_sent),
 		cmocka_unit_test(failures_that_pass),
 		cmocka_unit_test(other_transactions_are_unsupported),
+		cmocka_unit_test(leases_are_unsupported_and_a_dump_is_empty),
 		cmocka_unit_test(a_consistent_list_needs_no_list_of_the_server),
 		cmocka_unit_test(a_server_without_bookmarks_ends_progress),
 		cmocka_unit_test(a_removed_resource_empties_the_cache_and_comes_back),

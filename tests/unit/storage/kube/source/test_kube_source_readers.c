@@ -65,7 +65,7 @@ static void a_reader_that_listed_before_a_late_event_lists_again(void **state)
 	watch(&reader, true);
 	/* No other state is given as this revision; the next one is a good one. */
 	kube_reader_list(&other, false);
-	vdi_sim_advance(world.env, VD_SECONDS(60));
+	vdi_sim_advance(world.env, VD_SECONDS(25));
 	kube_reader_step(&other);
 	assert_int_equal(other.step, KUBE_READER_LISTING);
 	kube_peer_advance(world.peer);
@@ -76,6 +76,67 @@ static void a_reader_that_listed_before_a_late_event_lists_again(void **state)
 	assert_int_equal(other.count, 0);
 	watch(&other, false);
 	kube_reader_close(&other);
+	close_all(&world, &reader);
+}
+
+static void on_ready(void *arg)
+{
+	++*(int *) arg;
+}
+
+/* Opens a list and waits for its end with VD_TIMEOUT: request_timeout (30 s) later, and not before. */
+static void expect_timeout(struct kube_world *world, const char *text)
+{
+	int			       ready = 0;
+	struct vd_store_stream_request request = { .range = { .key = vd_bytes_of(KUBE_PREFIX),
+							      .range_end = vd_bytes_of(KUBE_PREFIX_END) },
+						   .ready = on_ready,
+						   .ready_arg = &ready };
+	struct vd_store_stream	      *stream;
+	struct vd_store_part	       part;
+	struct vd_error		       error = { 0 };
+
+	assert_status(vd_store_stream_open(world->store, &request, &stream), VD_OK);
+	assert_status(vd_store_stream_next(stream, &part, &error), VD_AGAIN);
+	vdi_sim_advance(world->env, VD_SECONDS(29));
+	assert_int_equal(ready, 0);
+	vdi_sim_advance(world->env, VD_SECONDS(5));
+	assert_int_equal(ready, 1);
+	assert_status(vd_store_stream_next(stream, &part, &error), VD_TIMEOUT);
+	assert_non_null(strstr(error.message, text));
+	vd_store_stream_close(stream);
+}
+
+/* The revision that was given in another state stays the server's newest. */
+static void a_list_does_not_wait_for_ever_for_a_revision(void **state)
+{
+	struct kube_world  world;
+	struct kube_reader reader;
+
+	open_listed(&world, &reader, 4);
+	kube_peer_restore(world.peer, world.peer->revision);
+	vdi_sim_advance(world.env, VD_SECONDS(10));
+	expect_timeout(&world, "was given in another state");
+	close_all(&world, &reader);
+}
+
+/* The rest of a revision is cut off, and the server stays away. */
+static void a_list_does_not_wait_for_ever_for_the_rest_of_a_revision(void **state)
+{
+	struct kube_world  world;
+	struct kube_reader reader;
+
+	open_listed(&world, &reader, 4);
+	world.peer->event_gap = VD_MS(2);
+	(void) kube_peer_delete_many(world.peer, "pods", "a", names, 3);
+	while (!vdi_kube_pump_holds(vdi_kube_source_of(world.store)))
+		vdi_sim_advance(world.env, VD_US(100));
+	world.peer->faults.unreachable = 100;
+	kube_peer_cut(world.peer);
+	vdi_sim_advance(world.env, VD_SECONDS(1));
+	vdi_kube_source_of(world.store)->fills--; /* as if it was opened before the fill began */
+	expect_timeout(&world, "may follow");
+	world.peer->faults.unreachable = 0;
 	close_all(&world, &reader);
 }
 
@@ -289,6 +350,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reader_that_listed_before_a_late_event_lists_again),
+		cmocka_unit_test(a_list_does_not_wait_for_ever_for_a_revision),
+		cmocka_unit_test(a_list_does_not_wait_for_ever_for_the_rest_of_a_revision),
 		cmocka_unit_test(a_bookmark_between_events_of_a_revision_ends_nothing),
 		cmocka_unit_test(two_late_events_break_what_the_first_one_broke),
 		cmocka_unit_test(a_bookmark_between_events_hides_none),
