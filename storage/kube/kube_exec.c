@@ -132,8 +132,6 @@ static void set_renewal(struct vdi_kube_exec *exec)
 	exec->renew_at = exec->current.expires.ns == 0 ?
 				 VD_NEVER :
 				 vd_mono_add(vd_env_now(exec->env), (vd_dur) { left - early });
-	if (exec->renew_at.ns < exec->retry_at.ns)
-		exec->renew_at = exec->retry_at;
 }
 
 static bool is_expired(const struct vdi_kube_exec *exec)

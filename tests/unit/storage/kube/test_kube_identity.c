@@ -625,7 +625,18 @@ static void a_rejected_credential_is_replaced(void **state)
 	expect_status(identity, VD_AGAIN);
 	vdi_sim_run_until_idle(world.env);
 	expect_token(identity, "first");
+	/* At once, but not each time: another path of the server may accept each credential. */
+	assert_int_equal(runs(), 3);
 	vdi_kube_identity_accepted(identity);
+	vdi_kube_identity_refused(identity, take(identity).generation);
+	expect_status(identity, VD_FORBIDDEN);
+	assert_in_range(world.error.retry_after_s, 1, 2);
+	vdi_sim_advance(world.env, VD_SECONDS(1));
+	expect_status(identity, VD_AGAIN);
+	vdi_sim_run_until_idle(world.env);
+	expect_token(identity, "first");
+	vdi_kube_identity_accepted(identity);
+	vdi_sim_advance(world.env, VD_SECONDS(10));
 	vdi_kube_identity_refused(identity, take(identity).generation);
 	expect_status(identity, VD_AGAIN);
 	close_identity(identity);
@@ -655,7 +666,37 @@ static void a_program_that_fails_is_run_again(void **state)
 	close_identity(identity);
 }
 
-/* Its credential has expired already: the server decides, and the program is not run in a loop. */
+/* Sets an answer that expires after life_ms, within the first hour of simulated time. */
+static void set_brief_answer(int64_t life_ms)
+{
+	int64_t at_ms = vd_env_wall(world.env).ns / 1000000 % 3600000 + life_ms;
+	char	expires[64];
+
+	snprintf(expires, sizeof expires, "2024-01-01T00:%02d:%02d.%03dZ", (int) (at_ms / 60000 % 60),
+		 (int) (at_ms / 1000 % 60), (int) (at_ms % 1000));
+	set_answer("brief", expires);
+}
+
+/* Lets time pass in small steps, with requests that the server accepts; returns the number of runs. life_ms:
+ * the answers' life; 0: the answer stays. */
+static unsigned runs_in(struct vdi_kube_identity *identity, int64_t seconds, int64_t life_ms)
+{
+	unsigned before = runs();
+
+	for (int64_t step = 0; step < seconds * 10; step++) {
+		struct vdi_kube_credential credential;
+
+		vdi_sim_advance(world.env, VD_MS(100));
+		if (life_ms)
+			set_brief_answer(life_ms);
+		if (vdi_kube_identity_take(identity, &credential, NULL) == VD_OK)
+			vdi_kube_identity_accepted(identity);
+		vdi_sim_run_until_idle(world.env);
+	}
+	return runs() - before;
+}
+
+/* A credential that has expired already: the server decides, and the program is not run in a loop. */
 static void a_credential_that_expired_before(void **state)
 {
 	struct vdi_kube_identity *identity;
@@ -669,6 +710,37 @@ static void a_credential_that_expired_before(void **state)
 	expect_token(identity, "old");
 	expect_token(identity, "old");
 	assert_int_equal(runs(), 1);
+	/* The pause doubles, although the server accepts it: 1, 2, 4, ... 64 s. */
+	assert_in_range(runs_in(identity, 130, 0), 6, 7);
+	assert_in_range(runs_in(identity, 640, 0), 9, 11);
+	vdi_kube_identity_refused(identity, take(identity).generation);
+	expect_status(identity, VD_FORBIDDEN);
+	/* A good one ends this. */
+	set_answer("new", "2024-01-01T01:00:00Z");
+	(void) runs_in(identity, 70, 0);
+	expect_token(identity, "new");
+	assert_int_equal(runs_in(identity, 60, 0), 0);
+	vdi_kube_identity_refused(identity, take(identity).generation);
+	expect_status(identity, VD_AGAIN);
+	close_identity(identity);
+}
+
+/* Credentials that live for a part of a second, and for a bit more. */
+static void credentials_that_live_shortly(void **state)
+{
+	struct vdi_kube_identity *identity;
+
+	(void) state;
+	make_program("cat answer");
+	set_brief_answer(900);
+	identity = open_identity();
+	expect_status(identity, VD_AGAIN);
+	assert_in_range(runs_in(identity, 60, 900), 5, 7);
+	assert_in_range(runs_in(identity, 33, 1500), 20, 27);
+	assert_in_range(runs_in(identity, 60, 20000), 3, 5);
+	(void) runs_in(identity, 20, 900);
+	assert_in_range(runs_in(identity, 20, 1500), 1, 16);
+	assert_in_range(runs_in(identity, 8, 900), 3, 5); /* the pause begins at 1 s again */
 	close_identity(identity);
 }
 
@@ -748,6 +820,7 @@ int main(void)
 		TEST(a_rejected_credential_is_replaced),
 		TEST(a_program_that_fails_is_run_again),
 		TEST(a_credential_that_expired_before),
+		TEST(credentials_that_live_shortly),
 		TEST(a_token_of_the_options_replaces_the_program),
 		TEST(close_ends_a_running_program),
 		TEST(torture_identity),
