@@ -341,6 +341,21 @@ vd_status vdi_curl_set_up(struct vdi_curl_exchange *exchange, const struct vdi_k
 		       VD_NOMEM;
 }
 
+/* ---- Redirects ---- */
+
+void vdi_curl_set_location(char location[VDI_KUBE_LOCATION_SIZE], struct vd_bytes value)
+{
+	const char *text = value.data;
+	size_t	    size = 0;
+
+	while (size < value.size && size < VDI_KUBE_LOCATION_SIZE - 1 && text[size] != '?' &&
+	       text[size] != '#') {
+		location[size] = text[size] > ' ' && text[size] < 0x7f ? text[size] : '_';
+		size++;
+	}
+	location[size] = 0;
+}
+
 /* ---- Dead connections ---- */
 
 static long port_of(CURL *easy)
