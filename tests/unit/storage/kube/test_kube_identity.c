@@ -484,6 +484,51 @@ static void certificates_are_read_again(void **state)
 	rpc_certs_remove(&certs);
 }
 
+/* A CA that vanished does not keep the client from a new token, nor a token from a new CA. */
+static void parts_are_renewed_by_themselves(void **state)
+{
+	struct vdi_kube_identity *identity;
+	struct vdi_kube_tls	  tls;
+	struct rpc_certs	  certs;
+	size_t			  size;
+
+	(void) state;
+	if (!rpc_certs_make(&certs))
+		skip_because("there is no openssl");
+	world.options.server = "https://one";
+	world.options.token_path = path_of("token");
+	world.options.ca_path = path_of("ca");
+	write_file("token", "one");
+	expect_refusal(VD_INVALID_ARGUMENT, path_of("ca"));
+	copy_file(rpc_certs_path(&certs, "ca.pem"), "ca");
+	identity = open_identity();
+	expect_token(identity, "one");
+	vdi_kube_identity_configured(identity);
+	vdi_kube_identity_tls(identity, &tls);
+	size = tls.ca.size;
+	assert_int_equal(unlink(path_of("ca")), 0);
+	write_file("token", "two");
+	vdi_sim_advance(world.env, VD_SECONDS(10));
+	expect_token(identity, "two");
+	assert_false(take(identity).tls_changed);
+	vdi_kube_identity_tls(identity, &tls);
+	assert_int_equal(tls.ca.size, size);
+	write_file("ca", "-----BEGIN CERTIFICATE-----\nno\n");
+	write_file("token", "three");
+	vdi_sim_advance(world.env, VD_SECONDS(10));
+	expect_token(identity, "three");
+	assert_false(take(identity).tls_changed);
+	copy_file(rpc_certs_path(&certs, "stranger.pem"), "ca");
+	assert_int_equal(unlink(path_of("token")), 0);
+	vdi_sim_advance(world.env, VD_SECONDS(10));
+	expect_token(identity, "three");
+	assert_true(take(identity).tls_changed);
+	vdi_kube_identity_tls(identity, &tls);
+	assert_int_not_equal(tls.ca.size, size);
+	close_identity(identity);
+	rpc_certs_remove(&certs);
+}
+
 /* ---- Programs ---- */
 
 /* The program prints the file "answer" and counts its runs in "runs". */
@@ -815,6 +860,7 @@ int main(void)
 		TEST(a_token_file_is_read_again),
 		TEST(a_token_file_has_one_word),
 		TEST(certificates_are_read_again),
+		TEST(parts_are_renewed_by_themselves),
 		TEST(a_program_gives_a_token),
 		TEST(a_program_gives_a_certificate),
 		TEST(a_rejected_credential_is_replaced),
