@@ -168,6 +168,8 @@ vd_status vd_event_record(struct vd_event_recorder *recorder, const struct vd_ev
 	VDI_REQUIRE(object, NULL);
 	VDI_REQUIRE(reason, NULL);
 	VDI_REQUIRE(format, NULL);
+	if (type != VD_EVENT_NORMAL && type != VD_EVENT_WARNING)
+		return VD_INVALID_ARGUMENT;
 	VDI_TRY(check_object(object, reason));
 	va_start(arguments, format);
 	size = vsnprintf(message, sizeof message, format, arguments);
@@ -479,6 +481,8 @@ vd_status vd_event_recorder_open(struct vd_kube *kube, const struct vd_event_rec
 
 void vd_event_recorder_counts(struct vd_event_recorder *recorder, struct vd_event_recorder_counts *ret_counts)
 {
+	if (recorder == NULL || ret_counts == NULL)
+		return;
 	vdi_lock_acquire(&recorder->lock);
 	*ret_counts = (struct vd_event_recorder_counts) {
 		.written = recorder->counts[WRITTEN],

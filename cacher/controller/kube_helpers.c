@@ -62,7 +62,8 @@ static void fail(struct update *update, vd_status status, const char *action)
 static void retry_later(struct update *update)
 {
 	double jitter = (double) vd_env_random_below(update->requests.env, 1u << 30) / (1u << 30);
-	vd_dur delay = { (int64_t) (update->delay_ns * (1 + jitter * update->retry.jitter)) };
+	double delay_ns = update->delay_ns * (1 + jitter * update->retry.jitter);
+	vd_dur delay = { (int64_t) VDI_MIN(delay_ns, DELAY_MAX_NS) };
 
 	update->delay_ns = VDI_MIN(update->delay_ns * update->retry.factor, DELAY_MAX_NS);
 	vd_actor_set_timer(update->actor, vd_mono_add(vd_env_now(update->requests.env), delay));
@@ -218,6 +219,8 @@ vd_status vdi_kube_apply(const struct vdi_kube_requests *requests, const struct 
 	VDI_REQUIRE(apply->resource, NULL);
 	VDI_REQUIRE(apply->field_manager, NULL);
 	VDI_REQUIRE_BYTES(apply->configuration, NULL);
+	VDI_REQUIRE_BYTES(apply->namespace_name, NULL);
+	VDI_REQUIRE_BYTES(apply->name, NULL);
 	if (apply->name.size == 0 || apply->field_manager[0] == 0)
 		return VD_INVALID_ARGUMENT;
 	VDI_TRY(vdi_kube_object_path(apply->resource, apply->namespace_name, apply->name, apply->subresource,

@@ -478,6 +478,9 @@ struct vd_object *vd_kube_informer_get(struct vd_kube_informer *informer, struct
 {
 	struct vd_object *object = NULL;
 
+	if (informer == NULL || (name.size && name.data == NULL) ||
+	    (namespace_name.size && namespace_name.data == NULL))
+		return NULL;
 	vdi_lock_acquire(&informer->lock);
 	if (informer->reading)
 		object = vd_informer_get(informer->reading, namespace_name, name);
@@ -489,6 +492,8 @@ size_t vd_kube_informer_count(struct vd_kube_informer *informer)
 {
 	size_t count;
 
+	if (informer == NULL)
+		return 0;
 	vdi_lock_acquire(&informer->lock);
 	count = informer->reading ? vd_informer_count(informer->reading) : 0;
 	vdi_lock_release(&informer->lock);
@@ -499,6 +504,8 @@ vd_rev vd_kube_informer_revision(struct vd_kube_informer *informer)
 {
 	vd_rev revision;
 
+	if (informer == NULL)
+		return 0;
 	vdi_lock_acquire(&informer->lock);
 	revision = informer->reading ? vd_informer_revision(informer->reading) : 0;
 	vdi_lock_release(&informer->lock);
@@ -511,6 +518,8 @@ size_t vd_kube_informer_visit(struct vd_kube_informer *informer, vd_object_visit
 	struct vd_informer *shared;
 	size_t		    count = 0;
 
+	if (informer == NULL || visit == NULL)
+		return 0;
 	vdi_lock_acquire(&informer->lock);
 	shared = informer->reading;
 	informer->readers += shared != NULL;

@@ -21,6 +21,8 @@ vd_status vdi_kube_object_path(const struct vd_kube_resource *resource, struct v
 	size_t size = vd_kube_path(resource, namespace_name, name, path, VDI_KUBE_PATH_MAX);
 	int    more;
 
+	if (size == 0)
+		return VD_INVALID_ARGUMENT;
 	if (size >= VDI_KUBE_PATH_MAX)
 		return VD_TOO_BIG;
 	if (subresource == NULL)

@@ -539,6 +539,11 @@ vd_status vd_leader_election_start(const struct vd_env *env, struct vd_leader_lo
 
 	VDI_REQUIRE(env, reterr);
 	VDI_REQUIRE(lock, reterr);
+	VDI_REQUIRE(lock->ops, reterr);
+	VDI_REQUIRE(lock->ops->get, reterr);
+	VDI_REQUIRE(lock->ops->create, reterr);
+	VDI_REQUIRE(lock->ops->update, reterr);
+	VDI_REQUIRE(lock->ops->free, reterr);
 	VDI_REQUIRE_OPTIONS(options, reterr);
 	VDI_REQUIRE(ret_election, reterr);
 	VDI_TRY(check_options(options, reterr));
@@ -574,6 +579,8 @@ bool vd_leader_election_is_leader(struct vd_leader_election *election)
 {
 	bool is_leader;
 
+	if (election == NULL)
+		return false;
 	vdi_lock_acquire(&election->guard);
 	is_leader = election->is_leading && holds(election);
 	vdi_lock_release(&election->guard);
@@ -584,6 +591,11 @@ size_t vd_leader_election_leader(struct vd_leader_election *election, char *iden
 {
 	size_t length;
 
+	size = identity ? size : 0;
+	if (size)
+		identity[0] = 0;
+	if (election == NULL)
+		return 0;
 	vdi_lock_acquire(&election->guard);
 	length = strlen(election->observed.holder);
 	(void) snprintf(identity, size, "%s", election->observed.holder);

@@ -26,6 +26,8 @@ static bool is_key(const void *entry, const void *key)
 
 static struct vdi_work_item *find_locked(struct vd_work_queue *queue, struct vd_bytes key)
 {
+	if (key.size && key.data == NULL)
+		return NULL; /* no key was added like this */
 	return vdi_hash_get(&queue->items, vdi_hash_bytes(key, queue->seed), &key);
 }
 
@@ -408,6 +410,8 @@ void vd_work_queue_forget(struct vd_work_queue *queue, struct vd_bytes key)
 {
 	struct vdi_work_item *item;
 
+	if (queue == NULL)
+		return;
 	vdi_lock_acquire(&queue->lock);
 	item = find_locked(queue, key);
 	if (item) {
@@ -422,6 +426,8 @@ unsigned vd_work_queue_num_requeues(struct vd_work_queue *queue, struct vd_bytes
 	const struct vdi_work_item *item;
 	unsigned		    failures;
 
+	if (queue == NULL)
+		return 0;
 	vdi_lock_acquire(&queue->lock);
 	item = find_locked(queue, key);
 	failures = item ? item->failures : 0;
@@ -433,6 +439,8 @@ size_t vd_work_queue_len(struct vd_work_queue *queue)
 {
 	size_t count;
 
+	if (queue == NULL)
+		return 0;
 	vdi_lock_acquire(&queue->lock);
 	count = queue->count;
 	vdi_lock_release(&queue->lock);
@@ -523,6 +531,8 @@ void vd_work_queue_done(struct vd_work_queue *queue, struct vd_bytes key)
 {
 	struct vdi_work_item *item;
 
+	if (queue == NULL)
+		return;
 	vdi_lock_acquire(&queue->lock);
 	item = find_locked(queue, key);
 	if (item && item->is_processing)

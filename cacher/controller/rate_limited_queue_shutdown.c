@@ -42,6 +42,8 @@ static void shutdown_locked(struct vd_work_queue *queue)
 
 void vd_work_queue_shutdown(struct vd_work_queue *queue)
 {
+	if (queue == NULL)
+		return;
 	vdi_lock_acquire(&queue->lock);
 	shutdown_locked(queue);
 	vdi_rate_limited_queue_end_drains_locked(queue, VD_CANCELED);
@@ -52,6 +54,8 @@ bool vd_work_queue_is_shutting_down(struct vd_work_queue *queue)
 {
 	bool is_shutting_down;
 
+	if (queue == NULL)
+		return true;
 	vdi_lock_acquire(&queue->lock);
 	is_shutting_down = queue->is_shutting_down;
 	vdi_lock_release(&queue->lock);

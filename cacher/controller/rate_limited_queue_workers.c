@@ -159,9 +159,12 @@ vd_status vd_work_queue_run(struct vd_work_queue *queue, const struct vd_worker_
 
 void vd_work_finish(struct vd_work *work, enum vd_work_result result, vd_dur after)
 {
-	struct vd_work_queue *queue = work->queue;
+	struct vd_work_queue *queue;
 	struct vdi_work_item *item;
 
+	if (work == NULL)
+		vdi_misuse("vd_work_finish: work is NULL");
+	queue = work->queue;
 	vdi_lock_acquire(&queue->lock);
 	item = work->item;
 	if (item == NULL)
@@ -182,9 +185,11 @@ void vd_work_finish(struct vd_work *work, enum vd_work_result result, vd_dur aft
 
 unsigned vd_work_num_requeues(const struct vd_work *work)
 {
-	struct vd_work_queue *queue = work->queue;
+	struct vd_work_queue *queue = work ? work->queue : NULL;
 	unsigned	      failures;
 
+	if (queue == NULL)
+		return 0;
 	vdi_lock_acquire(&queue->lock);
 	failures = work->item ? work->item->failures : 0;
 	vdi_lock_release(&queue->lock);

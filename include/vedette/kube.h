@@ -174,7 +174,7 @@ VD_API VD_MUST_USE vd_status vd_kube_find(struct vd_kube *kube, const char *name
 					  void *arg);
 /* Writes the URL path of an object, or of the collection if name is empty, escaped, such as
  * "/api/v1/namespaces/a/pods/b". namespace_name empty: all namespaces. Returns its length without the
- * NUL; a result of size or more was cut. */
+ * NUL; a result of size or more was cut. 0: version or plural is NULL; the path is empty. */
 VD_API size_t vd_kube_path(const struct vd_kube_resource *resource, struct vd_bytes namespace_name,
 			   struct vd_bytes name, char *path, size_t size);
 

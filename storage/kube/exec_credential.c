@@ -1,26 +1,18 @@
-/* The program runs in its own process group, so that its children end with it. */
+/* The plan's program gets its environment once; each run replaces the credential. */
 #include "exec_credential.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base64.h"
-#include "clock.h"
+#include "exec_program.h"
 #include "k8s_time.h"
 
 #define TIMEOUT_MS 60000
-#define OUTPUT_SIZE_MAX ((size_t) 1 << 20)
 #define TOKEN_SIZE_MAX 65536
-#define STEP_MS ((int64_t) 100) /* between looks at is_stopped */
 #define INFO_NAME "KUBERNETES_EXEC_INFO="
 
 extern char **environ;
@@ -30,12 +22,11 @@ struct vdi_exec_credential {
 	char			   *info; /* KUBERNETES_EXEC_INFO=... */
 	char			  **environment;
 	/* The program's last credential. */
-	bool		is_there;
-	unsigned	number; /* of the credential */
-	char	       *token;
-	struct vd_bytes certificate, key;
-	vd_wall		expires; /* 0: never */
-	_Atomic bool	is_stopped;
+	char		       *token;
+	struct vd_bytes		certificate, key;
+	vd_wall			expires; /* 0: never */
+	struct vdi_exec_program program;
+	_Atomic bool		is_stopped;
 };
 
 /* ---- Plans ---- */
@@ -123,140 +114,6 @@ static char **make_environment(const struct vdi_exec_plan *plan, char *info)
 	return made;
 }
 
-/* ---- Running the program ---- */
-
-static int64_t now_ms(void)
-{
-	return vdi_clock_mono(&vdi_clock_os).ns / 1000000; /* of the program, also in a simulation */
-}
-
-static vd_status spawn(const struct vdi_exec_credential *credential, int output, pid_t *ret_pid,
-		       struct vd_error *reterr)
-{
-	const struct vdi_exec_plan *plan = credential->plan;
-	posix_spawn_file_actions_t  actions;
-	posix_spawnattr_t	    attributes;
-	sigset_t		    none, pipe_only;
-	int			    result;
-
-	sigemptyset(&none);
-	sigemptyset(&pipe_only);
-	sigaddset(&pipe_only, SIGPIPE);
-	if (posix_spawn_file_actions_init(&actions) != 0)
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	if (posix_spawnattr_init(&attributes) != 0) {
-		posix_spawn_file_actions_destroy(&actions);
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	}
-	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-	posix_spawnattr_setsigmask(&attributes, &none); /* this process has blocked signals */
-	posix_spawnattr_setsigdefault(&attributes, &pipe_only);
-	posix_spawnattr_setpgroup(&attributes, 0);
-	posix_spawnattr_setflags(&attributes,
-				 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-	result = posix_spawnp(ret_pid, plan->command, &actions, &attributes, plan->arguments,
-			      credential->environment);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
-	if (result == 0)
-		return VD_OK;
-	return vd_error_set(reterr, VD_FORBIDDEN, "cannot run the credential program \"%.80s\": %s%s%.200s",
-			    plan->command, strerror(result), plan->hint ? ". " : "",
-			    plan->hint ? plan->hint : "");
-}
-
-static int64_t timeout_of(const struct vdi_exec_plan *plan)
-{
-	return plan->timeout_ms ? plan->timeout_ms : TIMEOUT_MS;
-}
-
-/* Reads the output to its end. */
-static vd_status read_output(const struct vdi_exec_credential *credential, int input, int64_t deadline_ms,
-			     char *output, size_t *ret_size, struct vd_error *reterr)
-{
-	const struct vdi_exec_plan *plan = credential->plan;
-	struct pollfd		    waiting = { .fd = input, .events = POLLIN };
-	size_t			    size = 0;
-
-	for (;;) {
-		int64_t left = deadline_ms - now_ms();
-		int	ready = left > 0 ? poll(&waiting, 1, (int) VDI_MIN(left, STEP_MS)) : 0;
-		ssize_t got;
-
-		if (atomic_load(&credential->is_stopped))
-			return vd_error_set(reterr, VD_CLOSED, "the credential program \"%.80s\" was ended",
-					    plan->command);
-		if (ready == 0 && left > STEP_MS)
-			continue;
-		if (ready == 0)
-			return vd_error_set(reterr, VD_TIMEOUT,
-					    "the credential program \"%.80s\" took longer than %lld s",
-					    plan->command, (long long) (timeout_of(plan) / 1000));
-		got = ready > 0 ? read(input, output + size, OUTPUT_SIZE_MAX + 1 - size) : -1;
-		if (got < 0 && errno != EINTR)
-			return vd_error_set(reterr, VD_FORBIDDEN, "cannot read the output of \"%.80s\": %s",
-					    plan->command, strerror(errno));
-		if (got == 0)
-			break;
-		size += got > 0 ? (size_t) got : 0;
-		if (size > OUTPUT_SIZE_MAX)
-			return vd_error_set(reterr, VD_FORBIDDEN,
-					    "the output of \"%.80s\" is larger than 1 MiB", plan->command);
-	}
-	*ret_size = size;
-	return VD_OK;
-}
-
-/* Waits for the end of the program, or kills it. */
-static vd_status reap(const struct vdi_exec_credential *credential, pid_t pid, int64_t deadline_ms,
-		      bool is_over, struct vd_error *reterr)
-{
-	const struct vdi_exec_plan *plan = credential->plan;
-	int			    status = 0;
-	pid_t			    ended = 0;
-
-	while (!is_over && !atomic_load(&credential->is_stopped) &&
-	       (ended = waitpid(pid, &status, WNOHANG)) == 0 && now_ms() < deadline_ms)
-		(void) poll(NULL, 0, 5);
-	(void) kill(-pid, SIGKILL); /* kills it, or processes that it left */
-	if (ended != pid)
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
-	if (is_over || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
-		return VD_OK;
-	if (WIFEXITED(status))
-		return vd_error_set(reterr, VD_FORBIDDEN,
-				    "the credential program \"%.80s\" failed with status %d", plan->command,
-				    WEXITSTATUS(status));
-	return vd_error_set(reterr, VD_FORBIDDEN, "the credential program \"%.80s\" was ended by signal %d",
-			    plan->command, WTERMSIG(status));
-}
-
-static vd_status run_program(const struct vdi_exec_credential *credential, char *output, size_t *ret_size,
-			     struct vd_error *reterr)
-{
-	int64_t	  deadline_ms = now_ms() + timeout_of(credential->plan);
-	int	  pipes[2];
-	pid_t	  pid;
-	vd_status status;
-
-	if (pipe2(pipes, O_CLOEXEC) != 0)
-		return vd_error_set(reterr, VD_FORBIDDEN, "cannot make a pipe: %s", strerror(errno));
-	status = spawn(credential, pipes[1], &pid, reterr);
-	(void) close(pipes[1]);
-	if (status == VD_OK) {
-		status = read_output(credential, pipes[0], deadline_ms, output, ret_size, reterr);
-		if (status == VD_OK)
-			status = reap(credential, pid, deadline_ms, false, reterr);
-		else
-			(void) reap(credential, pid, deadline_ms, true,
-				    NULL); /* the first error is reported */
-	}
-	(void) close(pipes[0]);
-	return status;
-}
-
 /* ---- The credential ---- */
 
 static void forget(struct vdi_exec_credential *credential)
@@ -267,7 +124,6 @@ static void forget(struct vdi_exec_credential *credential)
 	credential->token = NULL;
 	credential->certificate = credential->key = VD_BYTES_NONE;
 	credential->expires.ns = 0;
-	credential->is_there = false;
 }
 
 static const char *text_of(json_t *object, const char *name)
@@ -336,8 +192,6 @@ static vd_status take_status(struct vdi_exec_credential *credential, json_t *sta
 		VDI_TRY(copy(certificate, &credential->certificate));
 		VDI_TRY(copy(key, &credential->key));
 	}
-	credential->is_there = true;
-	credential->number++;
 	return VD_OK;
 }
 
@@ -359,43 +213,33 @@ static vd_status take_output(struct vdi_exec_credential *credential, struct vd_b
 	if (status == VD_OK)
 		return VD_OK;
 	forget(credential);
-	return status == VD_NOMEM ?
-		       vd_error_set(reterr, VD_NOMEM, "out of memory") :
-		       vd_error_set(reterr, VD_FORBIDDEN, "invalid credential from \"%.80s\": %s",
-				    credential->plan->command, why);
+	if (status == VD_NOMEM)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	return vd_error_set(reterr, VD_FORBIDDEN, "invalid credential from \"%s\": %s%s%s",
+			    credential->program.name, why, credential->program.printed[0] ? ". " : "",
+			    credential->program.printed);
 }
 
-static bool is_good(const struct vdi_exec_credential *credential)
+vd_status vdi_exec_credential_fetch(struct vdi_exec_credential *credential,
+				    struct vdi_exec_answer *ret_answer, struct vd_error *reterr)
 {
-	return credential->is_there &&
-	       (credential->expires.ns == 0 || vdi_clock_wall(&vdi_clock_os).ns < credential->expires.ns);
-}
+	char	 *output = vdi_alloc(VDI_EXEC_OUTPUT_SIZE_MAX + 1);
+	size_t	  size = 0;
+	vd_status status;
 
-vd_status vdi_exec_credential_get(struct vdi_exec_credential *credential, struct vdi_exec_answer *ret_answer,
-				  struct vd_error *reterr)
-{
-	if (!is_good(credential)) {
-		char	 *output = vdi_alloc(OUTPUT_SIZE_MAX + 1);
-		size_t	  size = 0;
-		vd_status status;
-
-		if (output == NULL)
-			return vd_error_set(reterr, VD_NOMEM, "out of memory");
-		status = run_program(credential, output, &size, reterr);
-		if (status == VD_OK)
-			status = take_output(credential, (struct vd_bytes) { output, size }, reterr);
-		vdi_free(output);
-		if (status != VD_OK)
-			return status;
-	}
-	*ret_answer = (struct vdi_exec_answer) { credential->token, credential->certificate, credential->key,
-						 credential->number, credential->expires };
-	return VD_OK;
-}
-
-void vdi_exec_credential_forget(struct vdi_exec_credential *credential)
-{
-	forget(credential);
+	if (output == NULL)
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
+	status = vdi_exec_program_run(&credential->program, output, &size, reterr);
+	if (status == VD_OK)
+		status = take_output(credential, (struct vd_bytes) { output, size }, reterr);
+	vdi_free(output);
+	if (status == VD_OK)
+		*ret_answer = (struct vdi_exec_answer) { .token = credential->token,
+							 .certificate = credential->certificate,
+							 .key = credential->key,
+							 .expires = credential->expires,
+							 .printed = credential->program.printed };
+	return status;
 }
 
 void vdi_exec_credential_stop(struct vdi_exec_credential *credential)
@@ -419,6 +263,13 @@ vd_status vdi_exec_credential_new(const struct vdi_exec_plan *plan, const struct
 		vdi_exec_credential_free(credential);
 		return VD_NOMEM;
 	}
+	credential->program =
+		(struct vdi_exec_program) { .command = plan->command,
+					    .arguments = plan->arguments,
+					    .environment = credential->environment,
+					    .hint = plan->hint,
+					    .timeout_ms = plan->timeout_ms ? plan->timeout_ms : TIMEOUT_MS,
+					    .is_stopped = &credential->is_stopped };
 	*ret_credential = credential;
 	return VD_OK;
 }

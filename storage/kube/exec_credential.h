@@ -1,10 +1,8 @@
 /* Credentials from a program: the exec plugins of a kubeconfig (ExecCredential of
  * client.authentication.k8s.io, v1 and v1beta1).
  *
- * The program is run if there is no credential yet, if the credential has expired, and after it was
- * forgotten. It has no terminal, 60 s of time and 1 MiB of output; its stderr is that of this process. One
- * thread at a time; blocks while it runs.
- */
+ * The program has no terminal, 60 s of time and 1 MiB of output. The end of what it prints on stderr is part
+ * of the message if it fails. One thread at a time; blocks while it runs. */
 #ifndef VDI_EXEC_CREDENTIAL_H
 #define VDI_EXEC_CREDENTIAL_H
 
@@ -37,8 +35,9 @@ struct vdi_exec_cluster {
 struct vdi_exec_answer {
 	const char     *token;
 	struct vd_bytes certificate, key;
-	unsigned	number;	 /* incremented at each run of the program */
+	unsigned	number;	 /* of the run, counted by kube_exec */
 	vd_wall		expires; /* 0: never */
+	const char     *printed; /* the end of its stderr, as one printable line; "" if nothing */
 };
 
 /* plan is borrowed for the credential's lifetime, cluster for the call. VD_NOMEM. */
@@ -46,13 +45,11 @@ VDI_MUST_USE vd_status	    vdi_exec_credential_new(const struct vdi_exec_plan	  
 						    const struct vdi_exec_cluster *cluster,
 						    struct vdi_exec_credential	 **ret_credential);
 struct vdi_exec_credential *vdi_exec_credential_free(struct vdi_exec_credential *credential);
-/* Returns the credential, borrowed until the next call. VD_FORBIDDEN: the program is missing, failed, or
- * returned no credential; VD_TIMEOUT; VD_NOMEM. The message names the program. */
-VDI_MUST_USE vd_status vdi_exec_credential_get(struct vdi_exec_credential *credential,
-					       struct vdi_exec_answer *ret_answer, struct vd_error *reterr);
-/* Drops the credential: the next get runs the program. */
-void vdi_exec_credential_forget(struct vdi_exec_credential *credential);
-/* Any thread: ends a running program within 0.2 s, and any later one; get answers VD_CLOSED. */
+/* Runs the program. The answer is borrowed until the next call. VD_FORBIDDEN: the program is missing, failed,
+ * or returned no credential; VD_TIMEOUT; VD_CLOSED: stopped; VD_NOMEM. The message names the program. */
+VDI_MUST_USE vd_status vdi_exec_credential_fetch(struct vdi_exec_credential *credential,
+						 struct vdi_exec_answer *ret_answer, struct vd_error *reterr);
+/* Any thread: ends a running program within 0.2 s, and any later one; fetch answers VD_CLOSED. */
 void vdi_exec_credential_stop(struct vdi_exec_credential *credential);
 
 #endif

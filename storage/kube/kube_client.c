@@ -36,12 +36,12 @@ vd_mono vdi_kube_now(const struct vd_kube *kube)
 
 const char *vd_kube_server(const struct vd_kube *kube)
 {
-	return kube->server;
+	return kube ? kube->server : "";
 }
 
 const char *vd_kube_namespace(const struct vd_kube *kube)
 {
-	return kube->namespace_name;
+	return kube ? kube->namespace_name : "";
 }
 
 struct vdi_kube_parts *vdi_kube_parts_of(struct vd_kube *kube)
@@ -429,6 +429,8 @@ void vd_kube_health(struct vd_kube *kube, vd_kube_health_fn visit, void *arg)
 {
 	struct vdi_kube_member *member;
 
+	if (kube == NULL || visit == NULL)
+		return;
 	vdi_lock_acquire(&kube->lock);
 	visit(arg, &kube->health);
 	LIST_FOREACH(member, &kube->members, node)

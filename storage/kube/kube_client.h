@@ -81,9 +81,9 @@ const struct vd_env	     *vdi_kube_env(const struct vd_kube *kube);
 const struct vd_kube_options *vdi_kube_options(const struct vd_kube *kube);
 vd_mono			      vdi_kube_now(const struct vd_kube *kube);
 
-/* Converts an HTTP status and the body of a response that is not 2xx (a Status object or any text) to
- * an error, as vd_kube_answer_fn describes. */
-vd_status vdi_kube_error_of(int code, unsigned retry_after_s, struct vd_bytes body, struct vd_error *reterr);
+/* Converts the head and the body of a response that is not 2xx (a Status object or any text) to an error, as
+ * vd_kube_answer_fn describes. Only code, retry_after_s and location of the head are read. */
+vd_status vdi_kube_error_of(const struct vdi_kube_head *head, struct vd_bytes body, struct vd_error *reterr);
 
 /* vd_kube_open over another transport, for tests. */
 VDI_MUST_USE vd_status vdi_kube_open_over(const struct vd_env *env, const struct vd_kube_options *options,

@@ -99,6 +99,7 @@ static void exchange_free(struct vdi_curl_exchange *exchange)
 	curl_slist_free_all(exchange->connect_to);
 	vdi_buffer_fini(&exchange->content_type);
 	vdi_buffer_fini(&exchange->warning);
+	vdi_buffer_fini(&exchange->location);
 	vdi_buffer_fini(&exchange->held);
 	vdi_free(exchange);
 }
@@ -175,6 +176,8 @@ static void deliver_head(struct vdi_curl_exchange *exchange, int code)
 	head.retry_after_s = seconds > 0 ? (unsigned) VDI_MIN(seconds, (curl_off_t) 86400) : 0;
 	head.content_type = vdi_buffer_bytes(&exchange->content_type);
 	head.warning = vdi_buffer_bytes(&exchange->warning);
+	if (code >= 300 && code < 400)
+		vdi_curl_set_location(head.location, vdi_buffer_bytes(&exchange->location));
 	exchange->has_head = true;
 	exchange->heard = vd_env_now(exchange->owner->env);
 	exchange->handler.head(exchange->handler.arg, &head);
@@ -196,10 +199,13 @@ static size_t on_header(char *line, size_t one, size_t size, void *arg)
 	if (is_field(line, size, "HTTP/")) {
 		vdi_buffer_clear(&exchange->content_type);
 		vdi_buffer_clear(&exchange->warning);
+		vdi_buffer_clear(&exchange->location);
 	} else if (is_field(line, size, "content-type:"))
 		append_value(&exchange->content_type, line, size, strlen("content-type:"));
 	else if (is_field(line, size, "warning:"))
 		append_value(&exchange->warning, line, size, strlen("warning:"));
+	else if (is_field(line, size, "location:"))
+		append_value(&exchange->location, line, size, strlen("location:"));
 	else if (size <= 2 && (*line == '\r' || *line == '\n')) {
 		curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &code);
 		if (code >= 200)
@@ -302,6 +308,7 @@ static vd_status start(struct vdi_kube_transport *base, const struct vdi_kube_ht
 	exchange->deadline = request->timeout.ns ? vd_mono_add(exchange->heard, request->timeout) : VD_NEVER;
 	vdi_buffer_init(&exchange->content_type, FIELD_MAX);
 	vdi_buffer_init(&exchange->warning, FIELD_MAX);
+	vdi_buffer_init(&exchange->location, FIELD_MAX);
 	vdi_buffer_init(&exchange->held, SIZE_MAX / 2);
 	LIST_INSERT_HEAD(&transport->exchanges, exchange, node);
 	exchange->easy = curl_easy_init();

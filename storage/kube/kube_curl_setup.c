@@ -12,6 +12,7 @@
 
 #include "kube_curl_state.h"
 #include "loopback.h"
+#include "no_proxy.h"
 
 #define CONNECT_TIMEOUT_MS 10000L
 #define KEEP_ALIVE_S 15L
@@ -182,6 +183,27 @@ static void set_tls(CURL *easy, const struct vdi_curl_transport *transport)
 	}
 }
 
+static struct vd_bytes host_of(struct vd_bytes authority)
+{
+	const char *text = authority.data, *bracket = memchr(text, ']', authority.size);
+	const char *from = bracket ? bracket : text;
+	const char *colon = memchr(from, ':', authority.size - (size_t) (from - text));
+
+	return (struct vd_bytes) { text, colon ? (size_t) (colon - text) : authority.size };
+}
+
+/* With a server name libcurl would compare that with NO_PROXY, and not the host that is connected to. */
+static void set_no_proxy(CURL *easy, const struct vdi_curl_transport *transport)
+{
+	const char *list = getenv("no_proxy");
+
+	if (list == NULL)
+		list = getenv("NO_PROXY");
+	curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
+	if (vdi_no_proxy_has(list, host_of(authority_of(transport->server))))
+		curl_easy_setopt(easy, CURLOPT_PROXY, "");
+}
+
 /* libcurl reads https_proxy, HTTPS_PROXY, http_proxy, NO_PROXY and no_proxy itself. */
 static void set_proxy(CURL *easy, const struct vdi_curl_transport *transport)
 {
@@ -196,6 +218,8 @@ static void set_proxy(CURL *easy, const struct vdi_curl_transport *transport)
 	else if (upper && *upper && getenv("http_proxy") == NULL && getenv("REQUEST_METHOD") == NULL &&
 		 strncmp(transport->server, "http://", 7) == 0)
 		curl_easy_setopt(easy, CURLOPT_PROXY, upper);
+	if (transport->server_name && transport->proxy_url == NULL && !transport->is_loopback)
+		set_no_proxy(easy, transport);
 }
 
 static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
@@ -260,12 +284,10 @@ static bool set_url(struct vdi_curl_exchange *exchange, const char *path)
 	const struct vdi_curl_transport *transport = exchange->owner;
 	struct vd_bytes			 authority = authority_of(transport->server);
 	const char			*text = authority.data, *name = transport->server_name;
-	const char *bracket = memchr(text, ']', authority.size), *from = bracket ? bracket : text;
-	const char *colon = memchr(from, ':', authority.size - (size_t) (from - text));
-	size_t	    host = colon ? (size_t) (colon - text) : authority.size;
-	size_t	    room = strlen(transport->server) + strlen(path) + (name ? strlen(name) : 0) + 16;
-	char	   *url;
-	bool	    is_set;
+	size_t				 host = host_of(authority).size;
+	size_t room = strlen(transport->server) + strlen(path) + (name ? strlen(name) : 0) + 16;
+	char  *url;
+	bool   is_set;
 
 	if (name && strncmp(transport->server, "http://", 7) == 0)
 		name = NULL;
@@ -275,7 +297,8 @@ static bool set_url(struct vdi_curl_exchange *exchange, const char *path)
 	if (name == NULL)
 		snprintf(url, room, "%s%s", transport->server, path);
 	else {
-		snprintf(url, room, "::%.*s%s", (int) authority.size, text, colon ? "" : ":443");
+		snprintf(url, room, "::%.*s%s", (int) authority.size, text,
+			 host < authority.size ? "" : ":443");
 		if (!add(&exchange->connect_to, "", url, strlen(url)) ||
 		    !add(&exchange->headers, "Host: ", text, authority.size)) {
 			vdi_free(url);
@@ -339,6 +362,21 @@ vd_status vdi_curl_set_up(struct vdi_curl_exchange *exchange, const struct vdi_k
 			       set_method(exchange->easy, request) ?
 		       VD_OK :
 		       VD_NOMEM;
+}
+
+/* ---- Redirects ---- */
+
+void vdi_curl_set_location(char location[VDI_KUBE_LOCATION_SIZE], struct vd_bytes value)
+{
+	const char *text = value.data;
+	size_t	    size = 0;
+
+	while (size < value.size && size < VDI_KUBE_LOCATION_SIZE - 1 && text[size] != '?' &&
+	       text[size] != '#') {
+		location[size] = text[size] > ' ' && text[size] < 0x7f ? text[size] : '_';
+		size++;
+	}
+	location[size] = 0;
 }
 
 /* ---- Dead connections ---- */

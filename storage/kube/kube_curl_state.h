@@ -62,7 +62,7 @@ struct vdi_curl_exchange {
 	vd_dur		  timeout, silence_max;
 	vd_mono		  deadline, heard;
 	size_t		  head_size;
-	struct vdi_buffer content_type, warning;
+	struct vdi_buffer content_type, warning, location;
 	struct vdi_buffer held;	   /* bytes that the handler refused */
 	vd_status	  failure; /* why a function of libcurl was told to stop */
 	CURLcode	  result;
@@ -88,5 +88,8 @@ VDI_MUST_USE vd_status vdi_curl_set_up(struct vdi_curl_exchange		  *exchange,
 bool vdi_curl_is_stopped(const struct vdi_curl_exchange *exchange);
 /* Shuts the exchange's connection down if none of its exchanges received anything since `since`. */
 void vdi_curl_drop_dead(struct vdi_curl_exchange *exchange, vd_mono since);
+/* Writes the Location of a redirect for messages: printable, and without its query, which may have
+ * secrets. */
+void vdi_curl_set_location(char location[VDI_KUBE_LOCATION_SIZE], struct vd_bytes value);
 
 #endif

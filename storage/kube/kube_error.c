@@ -45,8 +45,9 @@ static void make_printable(char *text)
 			*text = ' ';
 }
 
-vd_status vdi_kube_error_of(int code, unsigned retry_after_s, struct vd_bytes body, struct vd_error *reterr)
+vd_status vdi_kube_error_of(const struct vdi_kube_head *head, struct vd_bytes body, struct vd_error *reterr)
 {
+	unsigned	 retry_after_s = head->retry_after_s;
 	struct vdi_tree	 tree = VDI_TREE_INIT;
 	struct vdi_node *root = NULL;
 	struct vd_bytes	 message, reason;
@@ -59,14 +60,20 @@ vd_status vdi_kube_error_of(int code, unsigned retry_after_s, struct vd_bytes bo
 	message = vdi_tree_string_of(vdi_tree_find(&tree, root, "message"));
 	reason = vdi_tree_string_of(vdi_tree_find(&tree, root, "reason"));
 	seconds = vdi_tree_int_of(vdi_tree_find(&tree, root, "details.retryAfterSeconds"), 0);
-	status = status_of(code, reason);
-	if (message.size)
+	status = status_of(head->code, reason);
+	if (head->location[0])
+		(void) vd_error_set(
+			reterr, status,
+			"the server answered with HTTP status %d, a redirect to %s: redirects are not "
+			"followed",
+			head->code, head->location);
+	else if (message.size)
 		(void) vd_error_set(reterr, status, "%.*s",
 				    (int) VDI_MIN(message.size, (size_t) VD_ERROR_MESSAGE_SIZE),
 				    (const char *) message.data);
 	else {
 		quote(body, text);
-		(void) vd_error_set(reterr, status, "the server answered with HTTP status %d%s%s", code,
+		(void) vd_error_set(reterr, status, "the server answered with HTTP status %d%s%s", head->code,
 				    *text ? ": " : "", text);
 	}
 	if (reterr && retry_after_s == 0 && seconds > 0)

@@ -1,5 +1,6 @@
 /* The client's actor asks, the plugin's actor runs the program, and the result is handed back under a lock.
- * Failures and rejected credentials are retried with a growing delay; the first rejection at once. */
+ * Failures, rejected credentials and those that expired before they arrived are retried with a growing
+ * delay. */
 #include "kube_exec.h"
 
 #include "env.h"
@@ -7,6 +8,8 @@
 
 #define DELAY_MIN_NS ((int64_t) 1000000000)
 #define DELAY_DOUBLED_MAX 6
+#define LIFE_MIN_NS DELAY_MIN_NS
+#define AT_ONCE_INTERVAL VD_SECONDS(10)
 /* A credential is replaced when this part of its life is left, at most EARLY_MAX. */
 #define EARLY_PART 10
 #define EARLY_MAX VD_SECONDS(60)
@@ -37,9 +40,11 @@ struct vdi_kube_exec {
 	struct credential current;
 	bool		  is_there;
 	unsigned	  number, failures;
-	vd_mono		  retry_at; /* the program is not run before */
-	vd_mono		  renew_at; /* VD_NEVER: the credential does not expire */
-	struct vd_error	  error;    /* of the last run, or the rejection */
+	unsigned	  short_lives; /* credentials in a row that lived less than LIFE_MIN */
+	vd_mono		  retry_at;    /* the program is not run before */
+	vd_mono		  at_once_at;  /* a rejection does not run the program at once before */
+	vd_mono		  renew_at;    /* VD_NEVER: the credential does not expire */
+	struct vd_error	  error;       /* of the last run, or the rejection */
 
 	/* vdi_kube_exec_close. */
 	void (*done)(void *arg);
@@ -68,8 +73,9 @@ static vd_status fetch(struct vdi_kube_exec *exec, struct credential *fetched, s
 {
 	struct vdi_exec_answer answer;
 
-	vdi_exec_credential_forget(exec->program);
-	VDI_TRY(vdi_exec_credential_get(exec->program, &answer, reterr));
+	VDI_TRY(vdi_exec_credential_fetch(exec->program, &answer, reterr));
+	if (answer.printed[0])
+		vdi_log(exec->env, VD_LOG_INFO, "kube", "the credential program printed: %s", answer.printed);
 	fetched->expires = answer.expires;
 	if ((answer.token == NULL || (fetched->token = vdi_strdup(answer.token)) != NULL) &&
 	    copy_data(answer.certificate, &fetched->certificate) && copy_data(answer.key, &fetched->key))
@@ -106,20 +112,23 @@ static void exec_run(void *arg)
 
 /* ---- The client's actor ---- */
 
-static void delay(struct vdi_kube_exec *exec)
+static void delay(struct vdi_kube_exec *exec, unsigned count)
 {
-	unsigned doubled = VDI_MIN(exec->failures, DELAY_DOUBLED_MAX);
-	vd_dur	 wait = { DELAY_MIN_NS << doubled };
+	vd_dur wait = { DELAY_MIN_NS << VDI_MIN(count, DELAY_DOUBLED_MAX) };
 
-	exec->failures++;
 	exec->retry_at = vd_mono_add(vd_env_now(exec->env), wait);
 }
 
+/* The server decides about a credential that has expired already, but the program is not run without a
+ * pause. */
 static void set_renewal(struct vdi_kube_exec *exec)
 {
 	int64_t left = exec->current.expires.ns - vd_env_wall(exec->env).ns;
 	int64_t early = VDI_MIN(left / EARLY_PART, EARLY_MAX.ns);
+	bool	is_short = exec->current.expires.ns != 0 && left < LIFE_MIN_NS;
 
+	delay(exec, is_short ? exec->short_lives : 0);
+	exec->short_lives = is_short ? exec->short_lives + 1 : 0;
 	exec->renew_at = exec->current.expires.ns == 0 ?
 				 VD_NEVER :
 				 vd_mono_add(vd_env_now(exec->env), (vd_dur) { left - early });
@@ -151,7 +160,7 @@ static void take_result(struct vdi_kube_exec *exec)
 		return;
 	if (status != VD_OK) {
 		exec->error = error;
-		delay(exec);
+		delay(exec, exec->failures++);
 		vdi_log(exec->env, VD_LOG_WARNING, "kube", "%s", error.message);
 		return;
 	}
@@ -160,10 +169,6 @@ static void take_result(struct vdi_kube_exec *exec)
 	exec->is_there = true;
 	exec->number++;
 	set_renewal(exec);
-	if (is_expired(exec)) { /* the server decides, but the program is not run without a pause */
-		delay(exec);
-		exec->renew_at = exec->retry_at;
-	}
 }
 
 /* Returns true if the program runs. */
@@ -213,15 +218,20 @@ vd_mono vdi_kube_exec_due(const struct vdi_kube_exec *exec)
 
 void vdi_kube_exec_refused(struct vdi_kube_exec *exec, unsigned number)
 {
+	vd_mono now = vd_env_now(exec->env);
+
 	if (!exec->is_there || number != exec->number)
 		return; /* another one is used already */
 	exec->is_there = false;
 	(void) vd_error_set(&exec->error, VD_FORBIDDEN,
 			    "the server rejected the credential of the kubeconfig's program (401)");
 	if (exec->failures)
-		delay(exec);
-	else
-		exec->failures = 1; /* it may have expired: run the program at once */
+		delay(exec, exec->failures);
+	else if (exec->short_lives == 0 && now.ns >= exec->at_once_at.ns) {
+		exec->retry_at = now; /* it may have been revoked: run the program at once */
+		exec->at_once_at = vd_mono_add(now, AT_ONCE_INTERVAL);
+	}
+	exec->failures++;
 }
 
 void vdi_kube_exec_accepted(struct vdi_kube_exec *exec)

@@ -1,5 +1,9 @@
 /* The exec plugin of a client: runs its program on an actor of its own, so that nothing else waits for it.
  *
+ * The program runs again 1 s after its last run has ended, at the earliest. The pause doubles, up to 64 s,
+ * with each failure, rejection (401), and credential that had expired or lived less than 1 s when it arrived.
+ * Only the first rejection after an accepted credential runs the program at once, at most every 10 s.
+ *
  * All functions are called on the client's actor, unless stated otherwise. */
 #ifndef VDI_KUBE_EXEC_H
 #define VDI_KUBE_EXEC_H

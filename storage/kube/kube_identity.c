@@ -156,17 +156,22 @@ static const char *name_of(const char *path, const char *entry)
 	return path ? path : entry;
 }
 
-static vd_status read_all(const struct vdi_kubeconfig *config, struct reading *reading,
-			  struct vd_error *reterr)
+static vd_status read_ca(const struct vdi_kubeconfig *config, struct reading *reading,
+			 struct vd_error *reterr)
 {
-	const char *fault;
-
-	VDI_TRY(read_token(config, &reading->token, reterr));
 	VDI_TRY(read_pem(config->ca_file, config->ca_data, &reading->ca, reterr));
 	if (reading->ca.size && !is_ca(reading->ca))
 		return vd_error_set(
 			reterr, VD_INVALID_ARGUMENT, "%.200s has no PEM certificate",
 			name_of(config->ca_data.size ? NULL : config->ca_file, "certificate-authority-data"));
+	return VD_OK;
+}
+
+static vd_status read_pair(const struct vdi_kubeconfig *config, struct reading *reading,
+			   struct vd_error *reterr)
+{
+	const char *fault;
+
 	VDI_TRY(read_pem(config->cert_file, config->cert_data, &reading->cert, reterr));
 	VDI_TRY(read_pem(config->key_file, config->key_data, &reading->key, reterr));
 	fault = reading->cert.size ? pair_fault(reading->cert, reading->key) : NULL;
@@ -189,19 +194,22 @@ static bool take_bytes(struct vd_bytes *place, struct vd_bytes *read)
 	return true;
 }
 
-static void adopt(struct vdi_kube_identity *identity, struct reading *reading)
+static void adopt_token(struct vdi_kube_identity *identity, struct reading *reading)
 {
 	char *old = identity->token;
-	bool  is_new = (old == NULL) != (reading->token == NULL) || (old && strcmp(old, reading->token) != 0);
 
+	identity->generation +=
+		(old == NULL) != (reading->token == NULL) || (old && strcmp(old, reading->token) != 0);
 	identity->token = reading->token;
 	reading->token = old;
-	if (take_bytes(&identity->ca, &reading->ca))
-		identity->tls_changed = true;
-	if (take_bytes(&identity->key, &reading->key))
-		is_new = identity->tls_changed = true;
-	if (take_bytes(&identity->cert, &reading->cert))
-		is_new = identity->tls_changed = true;
+}
+
+static void adopt_pair(struct vdi_kube_identity *identity, struct reading *reading)
+{
+	bool is_new = take_bytes(&identity->key, &reading->key);
+
+	is_new |= take_bytes(&identity->cert, &reading->cert);
+	identity->tls_changed |= is_new;
 	identity->generation += is_new;
 }
 
@@ -210,19 +218,41 @@ static bool has_files(const struct vdi_kubeconfig *config)
 	return config->token_file || config->ca_file || config->cert_file || config->key_file;
 }
 
+/* Token, CA, and certificate with key are taken each by itself, so that one that cannot be read does not stop
+ * the renewal of the others. Returns the first failure. */
+static vd_status read_all(struct vdi_kube_identity *identity, struct vd_error *reterr)
+{
+	const struct vdi_kubeconfig *config = &identity->config;
+	struct reading		     reading = { 0 };
+	struct vd_error		     error = { 0 };
+	vd_status		     token = read_token(config, &reading.token, &error), ca, pair, status;
+
+	if (token == VD_OK)
+		adopt_token(identity, &reading);
+	ca = read_ca(config, &reading, token == VD_OK ? &error : NULL);
+	if (ca == VD_OK)
+		identity->tls_changed |= take_bytes(&identity->ca, &reading.ca);
+	status = token != VD_OK ? token : ca;
+	pair = read_pair(config, &reading, status == VD_OK ? &error : NULL);
+	if (pair == VD_OK)
+		adopt_pair(identity, &reading);
+	status = status != VD_OK ? status : pair;
+	reading_fini(&reading);
+	if (status != VD_OK && reterr)
+		*reterr = error;
+	return status;
+}
+
 static void read_again(struct vdi_kube_identity *identity)
 {
-	struct reading	reading = { 0 };
 	struct vd_error error = { 0 };
 
 	identity->read_at = vd_env_now(identity->env);
 	identity->was_refused = false;
-	if (read_all(&identity->config, &reading, &error) == VD_OK)
-		adopt(identity, &reading);
-	else
+	if (read_all(identity, &error) != VD_OK)
 		vdi_log_limited(identity->env, &identity->log_limit, VD_LOG_WARNING, "kube",
-				"the identity cannot be read again, the last one is kept: %s", error.message);
-	reading_fini(&reading);
+				"a part of the identity cannot be read again, the last one is kept: %s",
+				error.message);
 }
 
 /* ---- Use ---- */
@@ -332,13 +362,9 @@ static bool needs_program(const struct vdi_kube_identity *identity)
 static vd_status prepare(struct vdi_kube_identity *identity, void (*changed)(void *arg), void *arg,
 			 struct vd_error *reterr)
 {
-	struct reading		reading = { 0 };
-	vd_status		status = read_all(&identity->config, &reading, reterr);
+	vd_status		status = read_all(identity, reterr);
 	struct vdi_exec_cluster cluster;
 
-	if (status == VD_OK)
-		adopt(identity, &reading);
-	reading_fini(&reading);
 	if (status == VD_OK && needs_program(identity)) {
 		cluster = (struct vdi_exec_cluster) { identity->config.server, identity->ca,
 						      identity->config.insecure };

@@ -1,9 +1,9 @@
 /* The identity of a client: token, certificate and CA, kept current.
  *
  * Files are read again at the first request that begins 10 s or more after they were read last, and at the
- * first one after a 401. A file that cannot be read or used then leaves the identity as it is, and is logged;
- * a certificate that does not match its key does so too, because one of the two may not have been replaced
- * yet. A token goes only to the configured server.
+ * first one after a 401. A file that cannot be read or used then leaves its part of the identity (token, CA,
+ * certificate with key) as it is, and is logged; a certificate that does not match its key does so too,
+ * because one of the two may not have been replaced yet. A token goes only to the configured server.
  *
  * One thread at a time: after creation, the client's actor. Blocks only to read files. */
 #ifndef VDI_KUBE_IDENTITY_H

@@ -41,9 +41,15 @@ static void put_segment(struct writer *writer, struct vd_bytes segment)
 size_t vd_kube_path(const struct vd_kube_resource *resource, struct vd_bytes namespace_name,
 		    struct vd_bytes name, char *path, size_t size)
 {
-	struct writer writer = { path, size, 0 };
-	const bool    is_core = resource->group == NULL || *resource->group == 0;
+	struct writer writer = { path, size = path ? size : 0, 0 };
+	bool	      is_core;
 
+	if (size)
+		path[0] = 0;
+	if (resource == NULL || resource->version == NULL || resource->plural == NULL ||
+	    (name.size && name.data == NULL) || (namespace_name.size && namespace_name.data == NULL))
+		return 0;
+	is_core = resource->group == NULL || *resource->group == 0;
 	put_text(&writer, is_core ? "/api" : "/apis");
 	if (!is_core)
 		put_segment(&writer, vd_bytes_of(resource->group));

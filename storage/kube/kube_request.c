@@ -154,8 +154,7 @@ static void on_ended(void *arg, vd_status status, const struct vd_error *error)
 		return;
 	}
 	if (status == VD_OK)
-		(void) vdi_kube_error_of(code, request->head.retry_after_s,
-					 vdi_buffer_bytes(&request->answer), &request->last);
+		(void) vdi_kube_error_of(&request->head, vdi_buffer_bytes(&request->answer), &request->last);
 	else
 		request->last = *error;
 	if (will_repeat(request, status)) {

@@ -32,10 +32,14 @@ struct vdi_kube_http_request {
 	vd_dur		silence_max; /* without a byte of the response; 0: none */
 };
 
+#define VDI_KUBE_LOCATION_SIZE 200
+
 struct vdi_kube_head {
 	int		code;
 	unsigned	retry_after_s;	       /* 0: none */
 	struct vd_bytes content_type, warning; /* warning: values, one a line */
+	/* The address of a redirect (3xx) for messages: printable, without query, cut; "": none. */
+	char location[VDI_KUBE_LOCATION_SIZE];
 };
 
 /* Functions of one exchange. After ended, or after cancel, none is called any more. None may be called

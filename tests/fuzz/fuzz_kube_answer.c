@@ -18,8 +18,9 @@ static void check_body(struct vd_bytes body)
 	size_t		 i;
 
 	for (i = 0; i < VDI_ARRAY_SIZE(codes); i++) {
-		struct vd_error error = { 0 };
-		vd_status	status = vdi_kube_error_of(codes[i], 0, body, &error);
+		struct vdi_kube_head head = { .code = codes[i] };
+		struct vd_error	     error = { 0 };
+		vd_status	     status = vdi_kube_error_of(&head, body, &error);
 
 		VDI_CHECK(status != VD_OK);
 		check_error(status, &error);

@@ -97,7 +97,7 @@ static void run_plugin(struct vd_bytes input)
 	write_file(input);
 	if (vdi_exec_credential_new(&plan, &cluster, &credential) != VD_OK)
 		abort();
-	status = vdi_exec_credential_get(credential, &answer, &error);
+	status = vdi_exec_credential_fetch(credential, &answer, &error);
 	VDI_CHECK(status == VD_OK || error.message[0]);
 	VDI_CHECK(status != VD_TIMEOUT);
 	if (status == VD_OK) {

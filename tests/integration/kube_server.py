@@ -177,9 +177,9 @@ class Processes:
 class KubeServer:
     """etcd and kube-apiserver. The port stays the same over restarts."""
 
-    def __init__(self, folder, peers, watch_cache=True, flags=()):
+    def __init__(self, folder, peers, watch_cache=True, flags=(), authorization='AlwaysAllow'):
         """peers: folder with the programs etcd, etcdctl and kube-apiserver."""
-        self.folder, self.watch_cache, self.flags = folder, watch_cache, flags
+        self.folder, self.watch_cache, self.flags, self.authorization = folder, watch_cache, flags, authorization
         self.programs = {name: os.path.join(os.path.abspath(peers), name) for name in ('etcd', 'etcdctl', 'kube-apiserver')}
         if not shutil.which('openssl'):
             skip('there is no openssl')
@@ -210,7 +210,7 @@ class KubeServer:
             'kube', self.programs['kube-apiserver'], '--etcd-servers=' + self.etcd_url, '--bind-address=127.0.0.1', '--secure-port=%d' % self.port,
             '--tls-cert-file=' + self.certificates.server, '--tls-private-key-file=' + self.certificates.server_key, '--client-ca-file=' + self.certificates.ca,
             '--service-account-issuer=https://kubernetes.default.svc', '--service-account-key-file=' + key, '--service-account-signing-key-file=' + key,
-            '--service-cluster-ip-range=10.96.0.0/16', '--authorization-mode=AlwaysAllow', '--token-auth-file=' + self.folder + '/tokens',
+            '--service-cluster-ip-range=10.96.0.0/16', '--authorization-mode=' + self.authorization, '--token-auth-file=' + self.folder + '/tokens',
             '--disable-admission-plugins=ServiceAccount', '--etcd-compaction-interval=0', '--watch-cache=' + ('true' if self.watch_cache else 'false'), *self.flags)
 
         def is_ready():

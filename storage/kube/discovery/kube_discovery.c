@@ -40,12 +40,12 @@ struct reading {
 	struct vdi_kube_names	  names;
 	struct vdi_kube_exchange *exchange; /* NULL: none */
 	/* The response. */
-	bool		  has_ended;
-	vd_status	  status;
-	struct vd_error	  error;
-	int		  code;
-	unsigned	  retry_after_s;
-	struct vdi_buffer body;
+	bool		     has_ended;
+	vd_status	     status;
+	struct vd_error	     error;
+	int		     code;
+	struct vdi_kube_head head;
+	struct vdi_buffer    body;
 };
 
 struct discovery {
@@ -140,7 +140,7 @@ static void on_head(void *arg, const struct vdi_kube_head *head)
 	struct discovery *discovery = arg;
 
 	discovery->reading.code = head->code;
-	discovery->reading.retry_after_s = head->retry_after_s;
+	discovery->reading.head = *head;
 }
 
 static void note_end(struct discovery *discovery, vd_status status)
@@ -174,8 +174,7 @@ static void on_ended(void *arg, vd_status status, const struct vd_error *error)
 	if (status != VD_OK)
 		reading->error = *error;
 	else if (reading->code < 200 || reading->code > 299)
-		status = vdi_kube_error_of(reading->code, reading->retry_after_s,
-					   vdi_buffer_bytes(&reading->body), &reading->error);
+		status = vdi_kube_error_of(&reading->head, vdi_buffer_bytes(&reading->body), &reading->error);
 	note_end(discovery, status);
 }
 
@@ -219,7 +218,7 @@ static vd_status start(struct discovery *discovery)
 	vdi_buffer_clear(&reading->body);
 	reading->has_ended = false;
 	reading->code = 0;
-	reading->retry_after_s = 0;
+	reading->head = (struct vdi_kube_head) { 0 };
 	memset(&reading->error, 0, sizeof reading->error);
 	return vdi_kube_start(discovery->kube, &request, &handler, &reading->exchange, &reading->error);
 }
@@ -333,7 +332,7 @@ static void take_response(struct discovery *discovery, vd_mono now)
 
 	reading->has_ended = false;
 	if (is_repeatable(discovery, reading->status, now)) {
-		vdi_kube_backoff_fail(discovery->kube, &reading->backoff, reading->retry_after_s);
+		vdi_kube_backoff_fail(discovery->kube, &reading->backoff, reading->head.retry_after_s);
 		return;
 	}
 	status = take_document(reading);

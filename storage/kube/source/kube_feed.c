@@ -40,7 +40,7 @@ static void on_head(void *arg, const struct vdi_kube_head *head)
 	struct vdi_kube_feed *feed = arg;
 
 	feed->code = head->code;
-	feed->retry_after_s = head->retry_after_s;
+	feed->head = *head;
 	feed->has_progressed = true;
 	if (feed->code == 200 && feed->opened)
 		feed->opened(feed);
@@ -116,8 +116,7 @@ static void on_ended(void *arg, vd_status status, const struct vd_error *error)
 
 	feed->exchange = NULL;
 	if (status == VD_OK && feed->code != 200) {
-		status = vdi_kube_error_of(feed->code, feed->retry_after_s, vdi_buffer_bytes(&feed->refusal),
-					   &refused);
+		status = vdi_kube_error_of(&feed->head, vdi_buffer_bytes(&feed->refusal), &refused);
 		error = &refused;
 		if (status == VD_OK)
 			status = VD_UNAVAILABLE;
@@ -143,7 +142,6 @@ vd_status vdi_kube_feed_start(struct vdi_kube_feed *feed, const char *path, stru
 	vdi_buffer_init(&feed->refusal, REFUSAL_MAX);
 	feed->code = 0;
 	feed->has_progressed = false;
-	feed->retry_after_s = 0;
 	memset(&feed->error, 0, sizeof feed->error);
 	feed->source->watches_opened++;
 	return vdi_kube_start(kube, &request, &handler, &feed->exchange, reterr);

@@ -29,7 +29,7 @@ struct vdi_kube_feed {
 
 	int			  code;
 	bool			  has_progressed; /* something has arrived since the start */
-	unsigned		  retry_after_s;
+	struct vdi_kube_head	  head;
 	struct vdi_kube_exchange *exchange; /* NULL: not started */
 	struct vdi_json_stream	  frames;
 	struct vdi_buffer	  refusal; /* body of a response that is not 200 */

@@ -68,7 +68,7 @@ static void on_head(void *arg, const struct vdi_kube_head *head)
 	struct vdi_kube_fetch *fetch = arg;
 
 	fetch->code = head->code;
-	fetch->retry_after_s = head->retry_after_s;
+	fetch->head = *head;
 }
 
 static bool on_body(void *arg, struct vd_bytes bytes)
@@ -97,8 +97,7 @@ static void on_ended(void *arg, vd_status status, const struct vd_error *error)
 
 	fetch->exchange = NULL;
 	if (status == VD_OK && (fetch->code < 200 || fetch->code > 299)) {
-		status = vdi_kube_error_of(fetch->code, fetch->retry_after_s, vdi_buffer_bytes(&fetch->body),
-					   &refused);
+		status = vdi_kube_error_of(&fetch->head, vdi_buffer_bytes(&fetch->body), &refused);
 		error = &refused;
 	}
 	finish(fetch, status, status == VD_OK ? NULL : error);
@@ -122,7 +121,6 @@ static bool start(struct vdi_kube_fetch *fetch)
 	vd_status	status;
 
 	fetch->code = 0;
-	fetch->retry_after_s = 0;
 	vdi_buffer_clear(&fetch->body);
 	status = vdi_kube_start(kube, &request, &handler, &fetch->exchange, &error);
 	if (status == VD_AGAIN)

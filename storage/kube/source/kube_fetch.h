@@ -37,7 +37,7 @@ struct vdi_kube_fetch {
 	struct vdi_kube_exchange *exchange; /* NULL: waits for its start or repetition */
 	struct vdi_kube_backoff	  backoff;
 	vd_mono			  deadline;
-	unsigned		  retry_after_s;
+	struct vdi_kube_head	  head;
 	bool			  is_begun;
 };
 LIST_HEAD(vdi_kube_fetches, vdi_kube_fetch);

@@ -16,6 +16,7 @@
  * 	usage				"u RSS-BYTES CPU-US EVENTS"
  * 	quit				closes everything; exit 0
  *
+ * 	ready SERVER NAMESPACE			at the start
  * 	I ID NAMESPACE/NAME REVISION		initial state       (an empty namespace: /NAME)
  * 	A ID NAMESPACE/NAME REVISION		added
  * 	U ID NAMESPACE/NAME REVISION OLD-REVISION	updated
@@ -332,7 +333,7 @@ int main(int argc, char **argv)
 	status = vd_kube_open(env, &options, &kube, &error);
 	if (status != VD_OK)
 		die("client", status, &error);
-	printf("ready %s\n", vd_kube_server(kube));
+	printf("ready %s %s\n", vd_kube_server(kube), vd_kube_namespace(kube));
 	while (getline(&line, &capacity, stdin) > 0 && strcmp(line, "quit\n") != 0)
 		obey(line);
 	free(line);

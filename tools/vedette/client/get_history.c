@@ -124,11 +124,12 @@ static long long oldest_in(const char *message)
 
 static vd_status take_event(void *arg, struct vd_bytes text)
 {
-	struct history *history = arg;
-	json_t	       *event = parse(text);
-	json_t	       *object = json_object_get(event, "object");
-	const char     *type = json_string_value(json_object_get(event, "type"));
-	vd_status	status = VD_OK;
+	struct history	    *history = arg;
+	json_t		    *event = parse(text);
+	json_t		    *object = json_object_get(event, "object");
+	const char	    *type = json_string_value(json_object_get(event, "type"));
+	vd_status	     status = VD_OK;
+	struct vdi_kube_head head = { 0 };
 
 	if (type == NULL || !json_is_object(object)) {
 		json_decref(event);
@@ -137,8 +138,8 @@ static vd_status take_event(void *arg, struct vd_bytes text)
 	}
 	if (strcmp(type, "ERROR") == 0) {
 		history->oldest = oldest_in(json_string_value(json_object_get(object, "message")));
-		status = vdi_kube_session_error_of((int) json_integer_value(json_object_get(object, "code")),
-						   text, &history->failure);
+		head.code = (int) json_integer_value(json_object_get(object, "code"));
+		status = vdi_kube_session_error_of(&head, text, &history->failure);
 		(void) vd_error_set(&history->failure, status, "%s",
 				    json_string_value(json_object_get(object, "message")));
 	} else {

@@ -265,12 +265,14 @@ static enum event_type type_of(struct vd_bytes text)
 static vd_status take_error(struct watch *watch, struct vd_bytes text, const struct vdi_json_value *code,
 			    struct vd_bytes object)
 {
-	char digits[8] = "";
+	struct vdi_kube_head head = { 0 };
+	char		     digits[8] = "";
 
 	snprintf(digits, sizeof digits, "%.*s", (int) VDI_MIN(code->length, 7),
 		 (const char *) text.data + code->offset);
-	watch->expired = atoi(digits) == 410;
-	return vdi_kube_session_error_of(atoi(digits), object, &watch->failure);
+	head.code = atoi(digits);
+	watch->expired = head.code == 410;
+	return vdi_kube_session_error_of(&head, object, &watch->failure);
 }
 
 static vd_status take_event(void *arg, struct vd_bytes text)

@@ -35,6 +35,7 @@ struct vdi_endpoint_transfer {
 	const char		 *method, *upload; /* NULL: GET without body; borrowed until the end */
 	struct vdi_buffer	  body;		   /* of a list, or of an error response */
 	int			  code;		   /* HTTP status; 0: no response */
+	struct vdi_kube_head	  head;
 	/* Takes a 2xx response as it arrives; false: pause, the same bytes come again. May end the transfer.
 	 * NULL: the response is gathered in body. */
 	bool (*take)(struct vdi_endpoint_transfer *transfer, struct vd_bytes bytes);

@@ -39,6 +39,7 @@ static void on_head(void *arg, const struct vdi_kube_head *head)
 	struct vdi_endpoint_transfer *transfer = arg;
 
 	transfer->code = head->code;
+	transfer->head = *head;
 }
 
 static bool on_body(void *arg, struct vd_bytes bytes)
@@ -158,7 +159,7 @@ vd_status vdi_endpoint_transfer_error(const struct vdi_endpoint_transfer *transf
 	if (status != VD_OK && (transfer->code < 300 || transfer->body.size == 0))
 		return vdi_endpoint_blame(name, status == VD_TIMEOUT ? VD_UNAVAILABLE : status,
 					  error ? error->message : NULL, reterr);
-	status = vdi_kube_session_error_of(transfer->code, vdi_buffer_bytes(&transfer->body), &refused);
+	status = vdi_kube_session_error_of(&transfer->head, vdi_buffer_bytes(&transfer->body), &refused);
 	if (status == VD_TIMEOUT) /* 504 */
 		status = VD_UNAVAILABLE;
 	if (transfer->code == 401 && vdi_kube_has_next_identity(transfer->store->member.kube))

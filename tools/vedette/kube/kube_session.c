@@ -193,13 +193,14 @@ vd_status vdi_kube_session_find(struct vdi_kube_session *session, const char *ty
 
 /* ---- Requests ---- */
 
-vd_status vdi_kube_session_error_of(int code, struct vd_bytes body, struct vd_error *reterr)
+vd_status vdi_kube_session_error_of(const struct vdi_kube_head *head, struct vd_bytes body,
+				    struct vd_error *reterr)
 {
 	struct vd_error error = { 0 };
 	json_t	       *root = json_loadb(body.data ? body.data : "", body.size, 0, NULL);
 	const char     *reason = json_string_value(json_object_get(root, "reason"));
 
-	(void) vdi_kube_error_of(code, 0, body, &error);
+	(void) vdi_kube_error_of(head, body, &error);
 	if (reterr)
 		*reterr = error;
 	if (reason && *reason)
@@ -227,6 +228,12 @@ static vd_status take_reply(struct vdi_kube_reply *reply, const struct vd_kube_a
 	return reply->body ? VD_OK : VD_NOMEM;
 }
 
+/* The client's own error names the address of a redirect. */
+static bool is_redirect(int code)
+{
+	return code >= 300 && code < 400;
+}
+
 static void on_answer(void *arg, vd_status status, const struct vd_kube_answer *answer,
 		      const struct vd_error *error)
 {
@@ -237,8 +244,10 @@ static void on_answer(void *arg, vd_status status, const struct vd_kube_answer *
 	if (status != VD_OK && error)
 		own = *error;
 	own.code = status;
-	if (status != VD_OK && answer && answer->body.size) {
-		(void) vdi_kube_session_error_of(answer->code, answer->body, &own);
+	if (status != VD_OK && answer && answer->body.size && !is_redirect(answer->code)) {
+		struct vdi_kube_head head = { .code = answer->code };
+
+		(void) vdi_kube_session_error_of(&head, answer->body, &own);
 		if (own.retry_after_s == 0 && error)
 			own.retry_after_s = error->retry_after_s;
 	}
@@ -300,10 +309,11 @@ struct stream {
 	struct vdi_buffer	  refusal; /* body of a response that is not 2xx */
 
 	/* Under the session's lock. */
-	struct vdi_buffer waiting;
-	int		  code;
-	bool		  is_paused, has_ended, is_unwanted, is_removed;
-	struct vd_error	  end;
+	struct vdi_buffer    waiting;
+	int		     code;
+	struct vdi_kube_head head;
+	bool		     is_paused, has_ended, is_unwanted, is_removed;
+	struct vd_error	     end;
 };
 
 static void end_stream(struct stream *stream, vd_status status, const struct vd_error *error)
@@ -331,6 +341,7 @@ static void on_head(void *arg, const struct vdi_kube_head *head)
 	stream->retry_after_s = head->retry_after_s;
 	vdi_lock_acquire(&stream->session->lock);
 	stream->code = head->code;
+	stream->head = *head;
 	vdi_lock_release(&stream->session->lock);
 }
 
@@ -370,8 +381,8 @@ static void on_ended(void *arg, vd_status status, const struct vd_error *error)
 
 	stream->exchange = NULL;
 	if (status == VD_OK && !is_success(stream->code)) {
-		status =
-			vdi_kube_session_error_of(stream->code, vdi_buffer_bytes(&stream->refusal), &refused);
+		status = vdi_kube_session_error_of(&stream->head, vdi_buffer_bytes(&stream->refusal),
+						   &refused);
 		if (refused.retry_after_s == 0)
 			refused.retry_after_s = stream->retry_after_s;
 		error = &refused;

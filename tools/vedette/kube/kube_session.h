@@ -6,6 +6,7 @@
 #include <vedette/kube.h>
 
 #include "base.h"
+#include "kube_transport.h"
 
 #define VDI_DEFAULT_SERVER "http://127.0.0.1:8080"
 
@@ -67,7 +68,9 @@ VDI_MUST_USE vd_status vdi_kube_session_stream(struct vdi_kube_session *session,
 					       const char *accept, vdi_kube_chunk_fn chunk, void *arg,
 					       int *ret_code, struct vd_error *reterr);
 
-/* Converts a Status object to an error. The message ends with its reason in parentheses. */
-vd_status vdi_kube_session_error_of(int code, struct vd_bytes body, struct vd_error *reterr);
+/* Converts a Status object to an error, as vdi_kube_error_of. The message ends with its reason in
+ * parentheses. */
+vd_status vdi_kube_session_error_of(const struct vdi_kube_head *head, struct vd_bytes body,
+				    struct vd_error *reterr);
 
 #endif

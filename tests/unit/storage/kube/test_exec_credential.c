@@ -1,17 +1,21 @@
-/* Credential programs: what they are given, what they may print, and those that do not end. */
-#include "exec_credential.h"
-
+/* Credential programs that do not end, or print garbage. The other cases use servers, in test_kube.py. */
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "await.h"
+#include "exec_credential.h"
 #include "temp_folder.h"
 #include "vdtest.h"
 
-#define V1 "client.authentication.k8s.io/v1"
-#define HEAD "\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\""
-#define STATUS(members) "{" HEAD ",\"status\":{" members "}}"
+#define CREDENTIAL                                                                                           \
+	"echo '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":"  \
+	"{\"token\":\"a\"}}'"
+
+static char printed[256]; /* by the last successful run */
 
 /* Runs text in a shell, for at most timeout_ms (0: the default). */
 static vd_status run(char *text, int64_t timeout_ms, struct vd_error *reterr)
@@ -27,274 +31,11 @@ static vd_status run(char *text, int64_t timeout_ms, struct vd_error *reterr)
 	vd_status		    status;
 
 	assert_status(vdi_exec_credential_new(&plan, &cluster, &credential), VD_OK);
-	status = vdi_exec_credential_get(credential, &answer, reterr);
+	status = vdi_exec_credential_fetch(credential, &answer, reterr);
+	if (status == VD_OK)
+		snprintf(printed, sizeof printed, "%s", answer.printed);
 	assert_null(vdi_exec_credential_free(credential));
 	return status;
-}
-
-/* A program that stays, so that its credential can be asked for again. */
-struct kept {
-	char			    api_version[64], command[64], option[4], text[2048];
-	struct vdi_exec_plan	    plan;
-	struct vdi_exec_credential *credential;
-	struct vdi_exec_answer	    answer;
-	struct vd_error		    error;
-};
-
-static void kept_open(struct kept *kept, const char *text)
-{
-	const struct vdi_exec_cluster cluster = { .server = "https://127.0.0.1:1",
-						  .ca = { "ab", 2 },
-						  .insecure = true };
-
-	snprintf(kept->api_version, sizeof kept->api_version, V1);
-	snprintf(kept->command, sizeof kept->command, "/bin/sh");
-	snprintf(kept->option, sizeof kept->option, "-c");
-	assert_true(snprintf(kept->text, sizeof kept->text, "%s", text) < (int) sizeof kept->text);
-	kept->plan.api_version = kept->api_version;
-	kept->plan.command = kept->command;
-	kept->plan.arguments[0] = kept->command;
-	kept->plan.arguments[1] = kept->option;
-	kept->plan.arguments[2] = kept->text;
-	assert_status(vdi_exec_credential_new(&kept->plan, &cluster, &kept->credential), VD_OK);
-}
-
-static vd_status kept_get(struct kept *kept)
-{
-	memset(&kept->error, 0, sizeof kept->error);
-	return vdi_exec_credential_get(kept->credential, &kept->answer, &kept->error);
-}
-
-static void kept_close(struct kept *kept)
-{
-	kept->credential = vdi_exec_credential_free(kept->credential);
-}
-
-/* Runs text once. */
-static vd_status get_once(struct kept *kept, const char *text)
-{
-	vd_status status;
-
-	memset(kept, 0, sizeof *kept);
-	kept_open(kept, text);
-	status = kept_get(kept);
-	kept_close(kept);
-	return status;
-}
-
-static void what_is_no_credential(void **state)
-{
-	static const char *const rows[][2] = {
-		{ "", "it is not an ExecCredential" },
-		{ "{}", "it is not an ExecCredential" },
-		{ "{\"kind\":\"Credential\",\"apiVersion\":\"" V1 "\"}", "it is not an ExecCredential" },
-		{ "{" HEAD ",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"a\"}}",
-		  "it is not an ExecCredential" },
-		{ "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "beta1\",\"status\":{\"token\":\"a\"}}",
-		  "its apiVersion differs from that in the kubeconfig" },
-		{ "{" HEAD "}", "it has neither a token nor a certificate" },
-		{ STATUS("\"token\":\"\""), "it has neither a token nor a certificate" },
-		{ STATUS("\"token\":\"a\",\"clientKeyData\":\"k\""),
-		  "a certificate and its key must be given together" },
-		{ STATUS("\"token\":\"a\",\"clientCertificateData\":\"c\""),
-		  "a certificate and its key must be given together" },
-		{ STATUS("\"token\":\"a b\""), "its token has invalid characters" },
-		{ STATUS("\"token\":\"a\\u007f\""), "its token has invalid characters" },
-		{ STATUS("\"token\":\"a\",\"expirationTimestamp\":\"tomorrow\""),
-		  "its expirationTimestamp is not a time" },
-		{ STATUS("\"token\":\"a\",\"expirationTimestamp\":\"2024-01-01T00:00:00"
-			 ".00000000000000000000000000000000000000000000000000000000000Z\""),
-		  "its expirationTimestamp is not a time" },
-	};
-
-	(void) state;
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct kept kept;
-		char	    text[1024], expected[200];
-
-		snprintf(text, sizeof text, "printf %%s '%s'", rows[i][0]);
-		snprintf(expected, sizeof expected, "invalid credential from \"/bin/sh\": %s", rows[i][1]);
-		assert_status(get_once(&kept, text), VD_FORBIDDEN);
-		assert_string_equal(kept.error.message, expected);
-		assert_status(kept.error.code, VD_FORBIDDEN);
-	}
-}
-
-/* Times outside of the clock are its ends, because 0 is never. */
-static void when_a_credential_expires(void **state)
-{
-	static const struct {
-		const char *time;
-		int64_t	    seconds, nanoseconds;
-	} rows[] = {
-		{ "2024-01-01T00:00:00Z", 1704067200, 0 },
-		{ "2024-01-01T00:00:00.5Z", 1704067200, 500000000 },
-		{ "1970-01-01T00:00:01Z", 1, 0 },
-		{ "1970-01-01T00:00:00Z", 0, 1 },
-		{ "1969-12-31T23:59:59Z", 0, 1 },
-		{ "2261-12-31T23:59:59Z", 9214646399, 0 },
-		{ "2262-12-31T23:59:59Z", 9214646399, 0 },
-		{ "9999-12-31T23:59:59Z", 9214646399, 0 },
-	};
-	struct kept kept;
-	char	    text[512];
-
-	(void) state;
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		snprintf(text, sizeof text,
-			 "echo '" STATUS("\"token\":\"a\",\"expirationTimestamp\":\"%s\"") "'", rows[i].time);
-		assert_status(get_once(&kept, text), VD_OK);
-		assert_int_equal(kept.answer.expires.ns, rows[i].seconds * 1000000000 + rows[i].nanoseconds);
-	}
-	assert_status(get_once(&kept, "echo '" STATUS("\"token\":\"a\"") "'"), VD_OK);
-	assert_int_equal(kept.answer.expires.ns, 0);
-}
-
-/* printf of the shell writes begin and end, and head so many letters between them. */
-#define FILLED(begin, size, letter, end)                                                                     \
-	"printf %%s '" begin "'; head -c " #size " /dev/zero | tr '\\0' '" letter "'; printf %%s '" end "'"
-
-static void a_token_and_an_output_have_a_largest_size(void **state)
-{
-	struct kept kept;
-	char	    text[512];
-
-	(void) state;
-	for (int more = 0; more < 2; more++) {
-		snprintf(text, sizeof text, FILLED("{" HEAD ",\"status\":{\"token\":\"", % d, "a", "\"}}"),
-			 65536 + more);
-		assert_status(get_once(&kept, text), more ? VD_FORBIDDEN : VD_OK);
-		snprintf(text, sizeof text, FILLED(STATUS("\"token\":\"a\""), % d, " ", ""),
-			 (1 << 20) - (int) strlen(STATUS("\"token\":\"a\"")) + more);
-		assert_status(get_once(&kept, text), more ? VD_FORBIDDEN : VD_OK);
-		if (more)
-			assert_string_equal(kept.error.message,
-					    "the output of \"/bin/sh\" is larger than 1 MiB");
-	}
-}
-
-static void how_a_program_fails(void **state)
-{
-	char	    hint[] = "Install it";
-	struct kept kept;
-
-	(void) state;
-	assert_status(get_once(&kept, "echo '" STATUS("\"token\":\"a\"") "'; exit 3"), VD_FORBIDDEN);
-	assert_string_equal(kept.error.message, "the credential program \"/bin/sh\" failed with status 3");
-	assert_status(get_once(&kept, "kill -9 $$"), VD_FORBIDDEN);
-	assert_string_equal(kept.error.message, "the credential program \"/bin/sh\" was ended by signal 9");
-	for (int i = 0; i < 2; i++) {
-		memset(&kept, 0, sizeof kept);
-		kept.plan.hint = i ? hint : NULL;
-		kept_open(&kept, "");
-		snprintf(kept.command, sizeof kept.command, "/nowhere/at/all");
-		assert_status(kept_get(&kept), VD_FORBIDDEN);
-		assert_string_equal(
-			kept.error.message,
-			i ? "cannot run the credential program \"/nowhere/at/all\": No such file or "
-			    "directory. Install it" :
-			    "cannot run the credential program \"/nowhere/at/all\": No such file or "
-			    "directory");
-		kept_close(&kept);
-	}
-}
-
-/* Signals that this process ignores or blocks, its group and its terminal are no matter of the program. */
-static void what_a_program_inherits(void **state)
-{
-	sigset_t    blocked;
-	struct kept kept;
-
-	(void) state;
-	(void) signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGTERM);
-	assert_int_equal(pthread_sigmask(SIG_BLOCK, &blocked, NULL), 0);
-	assert_status(get_once(&kept, "read x && exit 3\n"
-				      "grep -q '^SigIgn:.*[1357]000$' /proc/self/status && exit 4\n"
-				      "grep -q '^SigBlk:.*[4-7c-f]...$' /proc/self/status && exit 5\n"
-				      "set -- $(cat /proc/$$/stat)\n"
-				      "[ \"$5\" = $$ ] || exit 6\n"
-				      "echo '" STATUS("\"token\":\"a\"") "'"),
-		      VD_OK);
-	assert_int_equal(pthread_sigmask(SIG_UNBLOCK, &blocked, NULL), 0);
-}
-
-/* The variables of this process, those of the kubeconfig, and what the server is like. */
-static void the_environment_of_a_program(void **state)
-{
-	static const char *const infos[] = {
-		"{\"apiVersion\":\"" V1 "\",\"kind\":\"ExecCredential\",\"spec\":{\"interactive\":false}}",
-		"{\"apiVersion\":\"" V1 "\",\"kind\":\"ExecCredential\",\"spec\":{\"interactive\":false,"
-		"\"cluster\":{\"server\":\"https://127.0.0.1:1\",\"certificate-authority-data\":\"YWI=\","
-		"\"insecure-skip-tls-verify\":true}}}",
-	};
-	char folder[TEMP_FOLDER_SIZE], path[TEMP_FOLDER_SIZE + 8], text[600], info[600];
-	char replaced[] = "TEST_EXEC_B=of the plan", added[] = "TEST_EXEC_C=c";
-
-	(void) state;
-	temp_folder_make(folder);
-	snprintf(path, sizeof path, "%s/info", folder);
-	assert_int_equal(setenv("TEST_EXEC_A", "a", 1), 0);
-	assert_int_equal(setenv("TEST_EXEC_B", "of the process", 1), 0);
-	assert_int_equal(setenv("TEST_EXEC_BB", "bb", 1), 0);
-	assert_int_equal(setenv("KUBERNETES_EXEC_INFO", "of another program", 1), 0);
-	snprintf(text, sizeof text,
-		 "printf %%s \"$KUBERNETES_EXEC_INFO\" >%s\n"
-		 "[ \"$TEST_EXEC_A-$TEST_EXEC_B-$TEST_EXEC_BB-$TEST_EXEC_C\" = 'a-of the plan-bb-c' ] || "
-		 "exit 3\n"
-		 "[ $(tr '\\0' '\\n' </proc/$$/environ | grep -c '^TEST_EXEC_B=') = 1 ] || exit 4\n"
-		 "echo '" STATUS("\"token\":\"a\"") "'",
-		 path);
-	for (int i = 0; i < 2; i++) {
-		struct kept kept = { .plan = { .environment = { replaced, added }, .gives_cluster = i } };
-		FILE	   *file;
-
-		kept_open(&kept, text);
-		assert_status(kept_get(&kept), VD_OK);
-		kept_close(&kept);
-		file = fopen(path, "re");
-		assert_non_null(file);
-		info[fread(info, 1, sizeof info - 1, file)] = 0;
-		assert_int_equal(fclose(file), 0);
-		assert_string_equal(info, infos[i]);
-	}
-	(void) unsetenv("KUBERNETES_EXEC_INFO");
-	temp_folder_remove(folder);
-}
-
-/* Once, until the credential expires or is forgotten. */
-static void when_a_program_is_run(void **state)
-{
-	static const char *const expiries[] = { "", ",\"expirationTimestamp\":\"2200-01-01T00:00:00Z\"",
-						",\"expirationTimestamp\":\"2020-01-01T00:00:00Z\"" };
-	char			 text[512];
-
-	(void) state;
-	for (unsigned i = 0; i < VDI_ARRAY_SIZE(expiries); i++) {
-		struct kept kept = { .plan = { .timeout_ms = 0 } };
-
-		snprintf(text, sizeof text,
-			 "echo '" STATUS("\"token\":\"a\",\"clientCertificateData\":\"c\","
-					 "\"clientKeyData\":\"k\"%s") "'",
-			 expiries[i]);
-		kept_open(&kept, text);
-		for (unsigned number = 1; number <= 2; number++) {
-			assert_status(kept_get(&kept), VD_OK);
-			assert_int_equal(kept.answer.number, i == 2 ? number : 1);
-			assert_string_equal(kept.answer.token, "a");
-			assert_true(vd_bytes_equal(kept.answer.certificate, vd_bytes_of("c")));
-			assert_true(vd_bytes_equal(kept.answer.key, vd_bytes_of("k")));
-		}
-		vdi_exec_credential_forget(kept.credential);
-		assert_status(kept_get(&kept), VD_OK);
-		assert_int_equal(kept.answer.number, i == 2 ? 3 : 2);
-		vdi_exec_credential_forget(kept.credential);
-		vdi_exec_credential_stop(kept.credential);
-		assert_status(kept_get(&kept), VD_CLOSED);
-		assert_string_equal(kept.error.message, "the credential program \"/bin/sh\" was ended");
-		kept_close(&kept);
-	}
 }
 
 static void one_that_hangs_is_ended(void **state)
@@ -311,12 +52,9 @@ static void one_that_hangs_is_ended(void **state)
 static void one_that_does_not_end_is_ended(void **state)
 {
 	static char text[] = "echo '{}'; exec >&-; sleep 1000";
-	vd_status   status;
 
 	(void) state;
-	status = run(text, 50, NULL);
-	assert_true(status == VD_FORBIDDEN ||
-		    status == VD_TIMEOUT); /* on a busy machine it has not printed it yet */
+	assert_status(run(text, 50, NULL), VD_TIMEOUT);
 }
 
 /* Its children hold the pipe open, and are ended with it. */
@@ -366,6 +104,175 @@ static void more_than_anyone_needs_is_refused(void **state)
 	assert_non_null(strstr(error.message, "1 MiB"));
 }
 
+/* ---- What it prints on stderr ---- */
+
+static void expect_end_of_message(char *text, vd_status status, const char *end)
+{
+	struct vd_error error = { 0 };
+	const char     *message = error.message;
+
+	assert_status(run(text, 0, &error), status);
+	if (strlen(message) < strlen(end) || strcmp(message + strlen(message) - strlen(end), end) != 0)
+		fail_msg("\"%s\" does not end with \"%s\"", message, end);
+}
+
+static void its_stderr_is_in_the_message(void **state)
+{
+	static char failed[] = "echo ' no login: run x login ' >&2; exit 3", silent[] = "exit 3",
+		    invalid[] = "echo '{}'; echo no login >&2",
+		    hanging[] = "echo open https://x >&2; sleep 1000";
+	struct vd_error error = { 0 };
+
+	(void) state;
+	expect_end_of_message(failed, VD_FORBIDDEN, "\" failed with status 3: no login: run x login");
+	expect_end_of_message(silent, VD_FORBIDDEN, "\"/bin/sh\" failed with status 3");
+	expect_end_of_message(invalid, VD_FORBIDDEN, "it is not an ExecCredential. no login");
+	assert_status(run(hanging, 1000, &error), VD_TIMEOUT);
+	assert_non_null(strstr(error.message, "took longer than 1 s: open https://x"));
+}
+
+static void control_characters_are_escaped(void **state)
+{
+	/* A second line, colours, DEL, a backslash, Latin 1, U+009B (a control character), e with an accent. */
+	static char text[] =
+		"printf '\\n a\\n\\033[1mb\\177 \\\\ \\351 \\302\\233 \\303\\251 \\0c\\r\\n' >&2; exit 1";
+
+	(void) state;
+	expect_end_of_message(text, VD_FORBIDDEN,
+			      ": a\\n\\x1b[1mb\\x7f \\\\ \\xe9 \\xc2\\x9b \xc3\xa9 \\x00c");
+}
+
+/* Much text: its end, from the beginning of a character. Pieces that are escaped are not cut. */
+static void the_end_of_a_long_text_is_shown(void **state)
+{
+	static char small[] =
+		"i=0; while [ $i -lt 300 ]; do printf '\\303\\251' >&2; i=$((i+1)); done; exit 1",
+		    escaped[] = "i=0; while [ $i -lt 300 ]; do printf '\\001' >&2; i=$((i+1)); done; exit 1",
+		    large[] = "head -c 300001 /dev/zero | sed 's/./x/g' >&2; echo last >&2; exit 1";
+	struct vd_error error = { 0 };
+	char		end[300] = ": ...";
+	size_t		i;
+
+	(void) state;
+	assert_status(run(small, 0, &error), VD_FORBIDDEN);
+	for (i = strlen(end); i + 2 <= 233; i += 2)
+		memcpy(end + i, "\xc3\xa9", 3);
+	expect_end_of_message(small, VD_FORBIDDEN, end);
+	end[5] = 0;
+	for (i = strlen(end); i + 4 <= 233; i += 4)
+		memcpy(end + i, "\\x01", 5);
+	expect_end_of_message(escaped, VD_FORBIDDEN, end);
+	expect_end_of_message(large, VD_FORBIDDEN, "last");
+}
+
+/* Text on stderr is no fault; a child that holds stderr open does not delay the end. */
+static void one_that_succeeds_may_print(void **state)
+{
+	static char text[] = CREDENTIAL "; echo 'flag --x is deprecated' >&2; sleep 1000 >/dev/null &";
+
+	(void) state;
+	assert_status(run(text, 30000, NULL), VD_OK);
+	assert_string_equal(printed, "flag --x is deprecated");
+}
+
+/* stderr is read also after stdout has ended: otherwise the program would wait for a full pipe. */
+static void much_text_after_the_credential(void **state)
+{
+	static char text[] = CREDENTIAL "; exec >&-; head -c 300000 /dev/zero >&2; echo >&2; echo end >&2";
+
+	(void) state;
+	assert_status(run(text, 30000, NULL), VD_OK);
+	assert_non_null(strstr(printed, "\\nend"));
+}
+
+/* ---- Processes without some descriptors or signals ---- */
+
+static void descriptors_0_to_2_are_closed(void **state)
+{
+	static char text[] = "for i in 0 1 2; do [ ! -e /proc/$PPID/fd/$i ] || exit 4; done; "
+			     "cat && echo warned >&2 && " CREDENTIAL;
+	int	    kept[3], i;
+	vd_status   status;
+
+	(void) state;
+	for (i = 0; i < 3; i++) {
+		kept[i] = fcntl(i, F_DUPFD_CLOEXEC, 100);
+		assert_true(kept[i] >= 100);
+	}
+	for (i = 0; i < 3; i++)
+		(void) close(i);
+	status = run(text, 30000, NULL);
+	for (i = 0; i < 3; i++) {
+		(void) dup2(kept[i], i);
+		(void) close(kept[i]);
+	}
+	assert_status(status, VD_OK);
+	assert_string_equal(printed, "warned");
+}
+
+static void set_sigchld(void (*handler)(int signal), int flags)
+{
+	struct sigaction action = { .sa_handler = handler, .sa_flags = flags };
+
+	assert_int_equal(sigaction(SIGCHLD, &action, NULL), 0);
+}
+
+/* The kernel does not keep the status of a child then. */
+static void a_process_that_ignores_sigchld(void **state)
+{
+	static char	text[] = CREDENTIAL;
+	struct vd_error error = { 0 };
+
+	(void) state;
+	set_sigchld(SIG_IGN, 0);
+	assert_status(run(text, 0, &error), VD_FORBIDDEN);
+	assert_non_null(strstr(error.message, "cannot be run while this process ignores SIGCHLD"));
+	set_sigchld(SIG_DFL, SA_NOCLDWAIT);
+	assert_status(run(text, 0, NULL), VD_FORBIDDEN);
+	set_sigchld(SIG_DFL, 0);
+	assert_status(run(text, 0, NULL), VD_OK);
+}
+
+static void touch(const char *folder, const char *name)
+{
+	char path[200];
+	int  fd;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	(void) close(fd);
+}
+
+static void *run_it(void *arg)
+{
+	static struct vd_error error;
+
+	assert_status(run(arg, 30000, &error), VD_FORBIDDEN);
+	return &error;
+}
+
+/* The process begins to ignore SIGCHLD while the program runs: the status is unknown, and not 0. */
+static void a_status_that_is_lost(void **state)
+{
+	char		 folder[TEMP_FOLDER_SIZE], text[512], path[200];
+	struct vd_error *error;
+	pthread_t	 thread;
+
+	(void) state;
+	temp_folder_make(folder);
+	snprintf(path, sizeof path, "%s/runs", folder);
+	snprintf(text, sizeof text, "cd %s; " CREDENTIAL "; >runs; while [ ! -e go ]; do :; done", folder);
+	assert_int_equal(pthread_create(&thread, NULL, run_it, text), 0);
+	AWAIT(access(path, F_OK) == 0);
+	set_sigchld(SIG_IGN, 0);
+	touch(folder, "go");
+	assert_int_equal(pthread_join(thread, (void **) &error), 0);
+	set_sigchld(SIG_DFL, 0);
+	assert_non_null(strstr(error->message, "unknown status"));
+	temp_folder_remove(folder);
+}
+
 static void every_allocation_may_fail(void **state)
 {
 	static char text[] = "echo "
@@ -390,7 +297,7 @@ static void every_allocation_may_fail(void **state)
 		(void) vdi_alloc_fail_nth(nth, 1);
 		status = vdi_exec_credential_new(&plan, &cluster, &credential);
 		if (status == VD_OK)
-			status = vdi_exec_credential_get(credential, &answer, NULL);
+			status = vdi_exec_credential_fetch(credential, &answer, NULL);
 		failed = vdi_alloc_failed();
 		(void) vdi_alloc_fail_nth(0, 0);
 		assert_status(status, failed ? VD_NOMEM : VD_OK);
@@ -402,17 +309,18 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_no_credential),
-		cmocka_unit_test(when_a_credential_expires),
-		cmocka_unit_test(a_token_and_an_output_have_a_largest_size),
-		cmocka_unit_test(how_a_program_fails),
-		cmocka_unit_test(what_a_program_inherits),
-		cmocka_unit_test(the_environment_of_a_program),
-		cmocka_unit_test(when_a_program_is_run),
 		cmocka_unit_test(one_that_hangs_is_ended),
 		cmocka_unit_test(one_that_does_not_end_is_ended),
 		cmocka_unit_test(what_it_left_behind_is_ended),
 		cmocka_unit_test(more_than_anyone_needs_is_refused),
+		cmocka_unit_test(its_stderr_is_in_the_message),
+		cmocka_unit_test(control_characters_are_escaped),
+		cmocka_unit_test(the_end_of_a_long_text_is_shown),
+		cmocka_unit_test(one_that_succeeds_may_print),
+		cmocka_unit_test(much_text_after_the_credential),
+		cmocka_unit_test(descriptors_0_to_2_are_closed),
+		cmocka_unit_test(a_process_that_ignores_sigchld),
+		cmocka_unit_test(a_status_that_is_lost),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
 

@@ -203,7 +203,8 @@ static bool redirect(struct kube_socket_call *call, void *arg)
 	struct kube_socket *other = arg;
 	char		    text[256];
 
-	snprintf(text, sizeof text, "HTTP/1.1 %u Found\r\nLocation: %s/api\r\nContent-Length: 0\r\n\r\n",
+	snprintf(text, sizeof text,
+		 "HTTP/1.1 %u Found\r\nlocation: %s/api?ticket=abc\r\nContent-Length: 0\r\n\r\n",
 		 (unsigned[]) { 301, 302, 303, 307, 308 }[call->number % 5], other->url);
 	return kube_socket_say_text(call, text);
 }
@@ -213,15 +214,18 @@ static void no_redirect_takes_the_token_to_another_host(void **state)
 	struct kube_socket server, other;
 	struct vd_kube	  *kube;
 	struct told	   told;
+	char		   named[128];
 
 	(void) state;
 	kube_socket_start(&other, refuse_token, NULL, NULL, NULL, NULL);
+	snprintf(named, sizeof named, "a redirect to %s/api: ", other.url); /* without the ticket */
 	kube_socket_start(&server, redirect, &other, NULL, NULL, NULL);
 	kube = client(server.url, "secret");
 	for (unsigned i = 0; i < 5; i++) {
 		ask(kube, &told);
 		assert_status(told.status, VD_UNAVAILABLE);
 		assert_non_null(strstr(told.message, "HTTP status 30"));
+		assert_non_null(strstr(told.message, named));
 	}
 	assert_null(vd_kube_close_wait(kube));
 	assert_int_equal(atomic_load(&other.connections), 0);
@@ -355,6 +359,25 @@ static void a_page_of_a_proxy_is_refused(void **state)
 
 	(void) state;
 	expect_failure(&hostile, VD_BAD_REQUEST, "not readable");
+}
+
+static bool say_redirect(struct kube_socket_call *call, void *arg)
+{
+	(void) arg;
+	return kube_socket_say_text(
+		call, "HTTP/1.1 302 Found\r\nLocation: https://login\x1b[1m.example/\xc3\xa9\r\n"
+		      "Content-Length: 0\r\n\r\n");
+}
+
+/* Of a watch, and of the list that follows it. */
+static void a_redirect_is_named(void **state)
+{
+	static const char named[] = "HTTP status 302, a redirect to https://login_[1m.example/__: ";
+	struct hostile	  list = { .say = say_redirect }, watch = { .list = "{}", .say = say_redirect };
+
+	(void) state;
+	expect_failure(&list, VD_UNAVAILABLE, named);
+	expect_failure(&watch, VD_UNAVAILABLE, named);
 }
 
 static void revisions_that_are_no_numbers_are_refused(void **state)
@@ -645,6 +668,7 @@ int main(void)
 		cmocka_unit_test(two_lengths_are_not_both_believed),
 		cmocka_unit_test(no_redirect_takes_the_token_to_another_host),
 		cmocka_unit_test(a_page_of_a_proxy_is_refused),
+		cmocka_unit_test(a_redirect_is_named),
 		cmocka_unit_test(revisions_that_are_no_numbers_are_refused),
 		cmocka_unit_test(names_that_are_no_part_of_a_key_are_refused),
 		cmocka_unit_test(events_of_another_kind_are_refused),

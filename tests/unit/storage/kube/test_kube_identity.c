@@ -623,6 +623,51 @@ static void certificates_are_read_again(void **state)
 	rpc_certs_remove(&certs);
 }
 
+/* A CA that vanished does not keep the client from a new token, nor a token from a new CA. */
+static void parts_are_renewed_by_themselves(void **state)
+{
+	struct vdi_kube_identity *identity;
+	struct vdi_kube_tls	  tls;
+	struct rpc_certs	  certs;
+	size_t			  size;
+
+	(void) state;
+	if (!rpc_certs_make(&certs))
+		skip_because("there is no openssl");
+	world.options.server = "https://one";
+	world.options.token_path = path_of("token");
+	world.options.ca_path = path_of("ca");
+	write_file("token", "one");
+	expect_refusal(VD_INVALID_ARGUMENT, path_of("ca"));
+	copy_file(rpc_certs_path(&certs, "ca.pem"), "ca");
+	identity = open_identity();
+	expect_token(identity, "one");
+	vdi_kube_identity_configured(identity);
+	vdi_kube_identity_tls(identity, &tls);
+	size = tls.ca.size;
+	assert_int_equal(unlink(path_of("ca")), 0);
+	write_file("token", "two");
+	vdi_sim_advance(world.env, VD_SECONDS(10));
+	expect_token(identity, "two");
+	assert_false(take(identity).tls_changed);
+	vdi_kube_identity_tls(identity, &tls);
+	assert_int_equal(tls.ca.size, size);
+	write_file("ca", "-----BEGIN CERTIFICATE-----\nno\n");
+	write_file("token", "three");
+	vdi_sim_advance(world.env, VD_SECONDS(10));
+	expect_token(identity, "three");
+	assert_false(take(identity).tls_changed);
+	copy_file(rpc_certs_path(&certs, "stranger.pem"), "ca");
+	assert_int_equal(unlink(path_of("token")), 0);
+	vdi_sim_advance(world.env, VD_SECONDS(10));
+	expect_token(identity, "three");
+	assert_true(take(identity).tls_changed);
+	vdi_kube_identity_tls(identity, &tls);
+	assert_int_not_equal(tls.ca.size, size);
+	close_identity(identity);
+	rpc_certs_remove(&certs);
+}
+
 /* ---- Programs ---- */
 
 /* The program prints the file "answer" and counts its runs in "runs". */
@@ -764,7 +809,18 @@ static void a_rejected_credential_is_replaced(void **state)
 	expect_status(identity, VD_AGAIN);
 	vdi_sim_run_until_idle(world.env);
 	expect_token(identity, "first");
+	/* At once, but not each time: another path of the server may accept each credential. */
+	assert_int_equal(runs(), 3);
 	vdi_kube_identity_accepted(identity);
+	vdi_kube_identity_refused(identity, take(identity).generation);
+	expect_status(identity, VD_FORBIDDEN);
+	assert_in_range(world.error.retry_after_s, 1, 2);
+	vdi_sim_advance(world.env, VD_SECONDS(1));
+	expect_status(identity, VD_AGAIN);
+	vdi_sim_run_until_idle(world.env);
+	expect_token(identity, "first");
+	vdi_kube_identity_accepted(identity);
+	vdi_sim_advance(world.env, VD_SECONDS(10));
 	vdi_kube_identity_refused(identity, take(identity).generation);
 	expect_status(identity, VD_AGAIN);
 	close_identity(identity);
@@ -794,7 +850,37 @@ static void a_program_that_fails_is_run_again(void **state)
 	close_identity(identity);
 }
 
-/* Its credential has expired already: the server decides, and the program is not run in a loop. */
+/* Sets an answer that expires after life_ms, within the first hour of simulated time. */
+static void set_brief_answer(int64_t life_ms)
+{
+	int64_t at_ms = vd_env_wall(world.env).ns / 1000000 % 3600000 + life_ms;
+	char	expires[64];
+
+	snprintf(expires, sizeof expires, "2024-01-01T00:%02d:%02d.%03dZ", (int) (at_ms / 60000 % 60),
+		 (int) (at_ms / 1000 % 60), (int) (at_ms % 1000));
+	set_answer("brief", expires);
+}
+
+/* Lets time pass in small steps, with requests that the server accepts; returns the number of runs. life_ms:
+ * the answers' life; 0: the answer stays. */
+static unsigned runs_in(struct vdi_kube_identity *identity, int64_t seconds, int64_t life_ms)
+{
+	unsigned before = runs();
+
+	for (int64_t step = 0; step < seconds * 10; step++) {
+		struct vdi_kube_credential credential;
+
+		vdi_sim_advance(world.env, VD_MS(100));
+		if (life_ms)
+			set_brief_answer(life_ms);
+		if (vdi_kube_identity_take(identity, &credential, NULL) == VD_OK)
+			vdi_kube_identity_accepted(identity);
+		vdi_sim_run_until_idle(world.env);
+	}
+	return runs() - before;
+}
+
+/* A credential that has expired already: the server decides, and the program is not run in a loop. */
 static void a_credential_that_expired_before(void **state)
 {
 	struct vdi_kube_identity *identity;
@@ -808,6 +894,37 @@ static void a_credential_that_expired_before(void **state)
 	expect_token(identity, "old");
 	expect_token(identity, "old");
 	assert_int_equal(runs(), 1);
+	/* The pause doubles, although the server accepts it: 1, 2, 4, ... 64 s. */
+	assert_in_range(runs_in(identity, 130, 0), 6, 7);
+	assert_in_range(runs_in(identity, 640, 0), 9, 11);
+	vdi_kube_identity_refused(identity, take(identity).generation);
+	expect_status(identity, VD_FORBIDDEN);
+	/* A good one ends this. */
+	set_answer("new", "2024-01-01T01:00:00Z");
+	(void) runs_in(identity, 70, 0);
+	expect_token(identity, "new");
+	assert_int_equal(runs_in(identity, 60, 0), 0);
+	vdi_kube_identity_refused(identity, take(identity).generation);
+	expect_status(identity, VD_AGAIN);
+	close_identity(identity);
+}
+
+/* Credentials that live for a part of a second, and for a bit more. */
+static void credentials_that_live_shortly(void **state)
+{
+	struct vdi_kube_identity *identity;
+
+	(void) state;
+	make_program("cat answer");
+	set_brief_answer(900);
+	identity = open_identity();
+	expect_status(identity, VD_AGAIN);
+	assert_in_range(runs_in(identity, 60, 900), 5, 7);
+	assert_in_range(runs_in(identity, 33, 1500), 20, 27);
+	assert_in_range(runs_in(identity, 60, 20000), 3, 5);
+	(void) runs_in(identity, 20, 900);
+	assert_in_range(runs_in(identity, 20, 1500), 1, 16);
+	assert_in_range(runs_in(identity, 8, 900), 3, 5); /* the pause begins at 1 s again */
 	close_identity(identity);
 }
 
@@ -887,11 +1004,13 @@ int main(void)
 		TEST(a_token_file_has_one_word),
 		TEST(the_first_connection_is_configured),
 		TEST(certificates_are_read_again),
+		TEST(parts_are_renewed_by_themselves),
 		TEST(a_program_gives_a_token),
 		TEST(a_program_gives_a_certificate),
 		TEST(a_rejected_credential_is_replaced),
 		TEST(a_program_that_fails_is_run_again),
 		TEST(a_credential_that_expired_before),
+		TEST(credentials_that_live_shortly),
 		TEST(a_token_of_the_options_replaces_the_program),
 		TEST(close_ends_a_running_program),
 		TEST(torture_identity),

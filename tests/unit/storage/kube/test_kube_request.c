@@ -512,6 +512,75 @@ static void a_401_is_repeated_with_the_next_token(void **state)
 	temp_folder_remove(folder);
 }
 
+static void on_one_of_two(void *arg, vd_status status, const struct vd_kube_answer *answer,
+			  const struct vd_error *error)
+{
+	(void) answer, (void) error;
+	assert_status(status, VD_OK);
+	++*(unsigned *) arg;
+}
+
+static bool are_two_answered(void *arg)
+{
+	return *(unsigned *) arg == 2;
+}
+
+static void expect_token_of(size_t request, const char *token)
+{
+	assert_string_equal(world.script.requests[request].token, token);
+}
+
+/* The token is replaced while two requests with the old one run. Both are repeated with the new one, and the
+ * later 401 of the old one is no reason to doubt the new one. */
+static void a_token_is_replaced_while_requests_run(void **state)
+{
+	static const struct kube_script_answer answers[] = {
+		{ .code = 401, .delay = { 1000000000 } },
+		{ .code = 401, .delay = { 3000000000 } },
+		{ .code = 200, .delay = { 4000000000 } },
+		{ .code = 200 },
+		{ .code = 200 },
+		{ .code = 200, .delay = { 20000000000 } },
+		{ .code = 200 },
+	};
+	struct vd_kube_options options = VD_KUBE_OPTIONS_INIT;
+	char		       folder[TEMP_FOLDER_SIZE], path[128];
+	unsigned	       answered = 0;
+
+	(void) state;
+	temp_folder_make(folder);
+	write_file(folder, "token", "one", path);
+	options.server = "http://127.0.0.1:1";
+	options.token_path = path;
+	begin_with(options, answers, VDI_ARRAY_SIZE(answers));
+	for (unsigned i = 0; i < 2; i++)
+		assert_status(vd_kube_request(world.kube, &world.call, on_one_of_two, &answered), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(world.script.request_count, 2);
+	write_file(folder, "token", "two", path);
+	vdi_sim_advance(world.env, VD_SECONDS(2));
+	assert_int_equal(world.script.request_count, 3);
+	write_file(folder, "token", "three", path); /* not read for 10 s after "two" */
+	assert_true(vdi_sim_run_until(world.env, are_two_answered, &answered, VD_SECONDS(60)));
+	ask();
+	expect_token_of(0, "one");
+	expect_token_of(1, "one");
+	expect_token_of(2, "two");
+	expect_token_of(3, "two");
+	expect_token_of(4, "two");
+	/* Without a 401: a request that began before ends as it began. */
+	answered = 0;
+	assert_status(vd_kube_request(world.kube, &world.call, on_one_of_two, &answered), VD_OK);
+	vdi_sim_advance(world.env, VD_SECONDS(11));
+	assert_status(vd_kube_request(world.kube, &world.call, on_one_of_two, &answered), VD_OK);
+	assert_true(vdi_sim_run_until(world.env, are_two_answered, &answered, VD_SECONDS(60)));
+	expect_token_of(5, "two");
+	expect_token_of(6, "three");
+	assert_int_equal(world.script.request_count, 7);
+	end();
+	temp_folder_remove(folder);
+}
+
 #define EXEC_CONFIG                                                                                          \
 	"current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"                        \
 	"clusters: [{name: a, cluster: {server: 'https://10.0.0.1'}}]\n"                                     \
@@ -716,6 +785,7 @@ int main(void)
 		cmocka_unit_test(closing_answers_what_is_outstanding),
 		cmocka_unit_test(closing_answers_what_has_not_begun),
 		cmocka_unit_test(a_401_is_repeated_with_the_next_token),
+		cmocka_unit_test(a_token_is_replaced_while_requests_run),
 		cmocka_unit_test(a_request_waits_for_the_program),
 		cmocka_unit_test(what_accepts_a_credential),
 		cmocka_unit_test(a_new_credential_repeats_nothing),
