@@ -165,6 +165,7 @@ static void the_start_ends_at_once_when_we_are_refused(void **state)
 	world_free(world);
 }
 
+/* rules: E-358 */
 static void shutdown_gives_up_what_is_outstanding(void **state)
 {
 	struct world	       *world = world_open(19, 1);

@@ -279,6 +279,44 @@ static void e328_who_reads_a_revision_finds_its_events(void **state)
 	assert_true(early > 20); /* read before the write was answered */
 }
 
+static void count_closed(void *arg)
+{
+	++*(int *) arg;
+}
+
+/* From the call on, before the store has ended. */
+static void e358_a_closed_store_opens_no_watch(void **state)
+{
+	struct vd_env		     *env = mvcc_env_new();
+	struct vd_store		     *store = mvcc_store_new(env, NULL);
+	int			      woken = 0;
+	int			      ended = 0;
+	struct vd_store_watch_request request = { .key = K("a"),
+						  .ready = mvcc_count_ready,
+						  .ready_arg = &woken };
+	struct vd_store_watch	     *watch;
+	struct vd_store_watch	     *refused = NULL;
+	struct vd_store_batch	      batch;
+	struct vd_error		      error = { 0 };
+
+	(void) state;
+	assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+	vd_store_close(store, count_closed, &ended);
+	assert_int_equal(ended, 0);
+	assert_status(vd_store_watch_open(store, &request, &refused, &error), VD_CLOSED);
+	assert_status(error.code, VD_CLOSED);
+	assert_null(refused);
+	vdi_sim_run_until_idle(env);
+	assert_int_equal(ended, 1);
+	assert_int_equal(woken, 1);
+	assert_status(vd_store_watch_progress(watch), VD_CLOSED);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_CLOSED);
+	vd_store_watch_close(watch);
+	assert_int_equal(woken, 1);
+	vd_env_free(env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +326,7 @@ int main(void)
 		cmocka_unit_test(an_idle_watch_pins_nothing),
 		cmocka_unit_test(ready_is_not_called_after_close),
 		cmocka_unit_test(e328_who_reads_a_revision_finds_its_events),
+		cmocka_unit_test(e358_a_closed_store_opens_no_watch),
 		cmocka_unit_test(e340_a_tick_tells_progress_from_the_start_on),
 	};
 
