@@ -591,6 +591,67 @@ static void t018_r172_every_cell_after_a_compaction_over_etcd(void **state)
 }
 #endif
 
+/* Upstream's rows: the count of what follows the page, in its namespace only; absent if nothing follows, and
+ * with every selector. From the cache and from the store. */
+static void t101_r155_the_remaining_count(void **state)
+{
+	static const struct {
+		int64_t	    limit, remaining;
+		const char *labels, *fields;
+		bool	    has_token;
+	} rows[] = {
+		{ 0, -1, "", "", false },
+		{ 1, 4, "", "", true },
+		{ 4, 1, "", "", true },
+		{ 5, -1, "", "", false },
+		{ 6, -1, "", "", false },
+		{ 2, -1, "app=web", "", true },
+		{ 2, -1, "app!=db", "", true },
+		{ 2, -1, "", "spec.nodeName=n1", true },
+		{ 5, -1, "app=web", "", false },
+		{ 2, -1, "", "metadata.namespace=a", true },
+		{ 2, -1, "app", "spec.nodeName=n1", true },
+	};
+	struct cacher_fixture f;
+	vd_rev		      past = 0;
+
+	(void) state;
+	cacher_fixture_init(&f, 31);
+	f.options.no_backfill = true;
+	for (unsigned i = 0; i < 5; i++) {
+		char name[8];
+
+		snprintf(name, sizeof name, "p%u", i);
+		put_pod(&f, "a", name, "web", "n1");
+		past = put_pod(&f, "b", name, "web", "n1");
+	}
+	put_pod(&f, "b", "later", "web", "n1");
+	cacher_fixture_open(&f, NULL);
+	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(rows); i++) {
+		bool		       is_of_store = i >= VDI_ARRAY_SIZE(rows);
+		struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+		struct vd_list	      *list = NULL;
+		uint64_t	       before = lists_of_store(&f);
+		size_t		       row = i % VDI_ARRAY_SIZE(rows);
+
+		options.namespace_name = vd_bytes_of("a");
+		options.label_selector = vd_bytes_of(rows[row].labels);
+		options.field_selector = vd_bytes_of(rows[row].fields);
+		options.limit = rows[row].limit;
+		if (is_of_store) {
+			options.match = VD_MATCH_EXACT;
+			options.revision = past;
+		}
+		assert_status(vd_cacher_list_wait(f.cacher, &options, &list, NULL), VD_OK);
+		assert_int_equal(lists_of_store(&f) > before, is_of_store);
+		if (vd_list_remaining(list) != rows[row].remaining ||
+		    (vd_list_continue(list).size > 0) != rows[row].has_token)
+			fail_msg("row %zu: %lld remain", i, (long long) vd_list_remaining(list));
+		vd_list_free(list);
+	}
+	cacher_fixture_teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -600,6 +661,7 @@ int main(void)
 		cmocka_unit_test(t018_r230_every_cell_after_a_compaction),
 		cmocka_unit_test(r455_a_retained_state_does_not_outlive_a_compaction),
 		cmocka_unit_test(t053_a_watch_from_before_a_compaction_is_expired),
+		cmocka_unit_test(t101_r155_the_remaining_count),
 #if VDI_ETCD
 		cmocka_unit_test(t018_r172_every_cell_after_a_compaction_over_etcd),
 #endif
