@@ -112,7 +112,8 @@ static void e617_silence_is_noticed_and_forgotten(void **state)
 	world_free(world);
 }
 
-/* It is asked after 5 s without an answer and has 2 s to answer; the first answer without an error ends it. */
+/* It is asked after 5 s without an answer and has 2 s to answer; the first answer without an error ends
+ * it. */
 static void e617_two_seconds_without_an_answer_are_silence(void **state)
 {
 	struct world *world = world_open(27, 1);
