@@ -2,6 +2,7 @@
  * them. Workers claim slots one by one; the numbers of the slots keep the order. */
 #include <stdio.h>
 
+#include "undecodable.h"
 #include "watchchan_state.h"
 
 static bool passes(const struct vdi_watchchan *watchchan, const struct vd_object *object)
@@ -10,22 +11,8 @@ static bool passes(const struct vdi_watchchan *watchchan, const struct vd_object
 			  watchchan->options.predicate(watchchan->options.predicate_arg, object));
 }
 
-/* Sets the error of a failed decode, with upstream's text. */
-static vd_status undecodable(struct vd_error *error, vd_status status, vd_rev revision)
-{
-	char inner[sizeof error->message];
-
-	if (status == VD_NOMEM)
-		return vd_error_set(error, VD_NOMEM, "out of memory while decoding revision %lld",
-				    (long long) revision);
-	snprintf(inner, sizeof inner, "%s", error->message);
-	return vd_error_set(error, VD_UNDECODABLE,
-			    "Internal error occurred: object not decodable revision=%lld: %.250s",
-			    (long long) revision, inner);
-}
-
-static vd_status decode(struct vdi_watchchan *watchchan, struct vd_kv *kv, struct vd_object **ret_object,
-			struct vd_error *error)
+static vd_status decode(struct vdi_watchchan *watchchan, struct vd_kv *kv, bool is_deleted,
+			struct vd_object **ret_object, struct vd_error *error)
 {
 	struct vd_object *decoded = watchchan->options.decoded ?
 					    watchchan->options.decoded(watchchan->options.decoded_arg, kv) :
@@ -37,7 +24,12 @@ static vd_status decode(struct vdi_watchchan *watchchan, struct vd_kv *kv, struc
 		return VD_OK;
 	}
 	status = vd_object_new(watchchan->options.codec, kv, ret_object, error);
-	return status == VD_OK ? VD_OK : undecodable(error, status, kv->mod_rev);
+	if (status == VD_OK)
+		return VD_OK;
+	if (status == VD_NOMEM)
+		return vd_error_set(error, VD_NOMEM, "out of memory while decoding revision %lld",
+				    (long long) kv->mod_rev);
+	return is_deleted ? vdi_undecodable_deleted(error, kv) : vdi_undecodable(error, kv);
 }
 
 /* Derives the event type from the predicate's results for both objects: ADDED if only the new one passes,
@@ -84,9 +76,9 @@ static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi
 				    "The resourceVersion for the provided watch is too old: %.300s", text);
 	}
 	if (!raw->is_delete)
-		VDI_TRY(decode(watchchan, raw->kv, &object, error));
+		VDI_TRY(decode(watchchan, raw->kv, false, &object, error));
 	if (raw->previous) {
-		vd_status status = decode(watchchan, raw->previous, &old_object, error);
+		vd_status status = decode(watchchan, raw->previous, raw->is_delete, &old_object, error);
 
 		/* With skip_undecodable no receiver has seen this previous state, so it is ignored if the
 		 * object still exists. */
@@ -104,7 +96,7 @@ static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi
 static vd_status decode_initial(struct vdi_watchchan *watchchan, const struct vdi_raw_event *raw,
 				struct vdi_slot *slot, struct vd_error *error)
 {
-	VDI_TRY(decode(watchchan, raw->kv, &slot->event.object, error));
+	VDI_TRY(decode(watchchan, raw->kv, false, &slot->event.object, error));
 	slot->event.type = VD_WATCH_ADDED;
 	slot->event.initial = true;
 	slot->emit = passes(watchchan, slot->event.object);

@@ -8,10 +8,10 @@
 #include "kv.h"
 #include "metrics.h"
 #include "store.h"
+#include "undecodable.h"
 #include "value_cipher.h"
 
 /* Replaces a value that should be encrypted but is not; readers find neither JSON nor protobuf. */
-#define REFUSED "(vedette: this value is not encrypted)"
 
 enum { READ_OK, READ_FAILED, WRITE_OK, METRIC_COUNT };
 
@@ -69,12 +69,14 @@ static struct vd_kv *copy_numbers(struct vd_kv *to, const struct vd_kv *from)
  * one. */
 static vd_status unreadable(struct core *core, struct vd_kv *kv, bool is_plain, struct vd_kv **ret_kv)
 {
-	struct vd_kv *refused = is_plain ? vdi_kv_alloc(kv->key_size, sizeof REFUSED - 1) : vd_kv_ref(kv);
+	struct vd_kv *refused =
+		is_plain ? vdi_kv_alloc(kv->key_size, sizeof VDI_VALUE_REFUSED - 1) : vd_kv_ref(kv);
 
 	if (refused == NULL)
 		return VD_NOMEM;
 	if (is_plain)
-		memcpy(copy_numbers(refused, kv)->data + kv->key_size, REFUSED, sizeof REFUSED - 1);
+		memcpy(copy_numbers(refused, kv)->data + kv->key_size, VDI_VALUE_REFUSED,
+		       sizeof VDI_VALUE_REFUSED - 1);
 	vdi_metric_add(core->metrics[READ_FAILED], 1);
 	vdi_log_limited(core->env, &core->log_limit, VD_LOG_ERROR, "encryption",
 			"the value of %.*s at revision %lld cannot be decrypted with the keys of its rule, "

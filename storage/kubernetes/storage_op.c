@@ -9,10 +9,9 @@
  */
 #include "storage_op.h"
 
-#include <stdio.h>
-
 #include "object.h"
 #include "revision_cut.h"
+#include "undecodable.h"
 
 static void op_run(struct vdi_storage_op *op);
 
@@ -93,18 +92,11 @@ static bool take_state(struct vdi_storage_op *op, struct vd_kv *kv)
 		vd_status	status = vd_object_new(op->storage->codec, kv, &object, &error);
 
 		if (status != VD_OK) {
-			char inner[sizeof error.message];
-
-			snprintf(inner, sizeof inner, "%s", error.message);
 			if (status != VD_NOMEM)
 				vdi_storage_metrics_undecodable(op->storage->metrics);
 			if (status == VD_UNDECODABLE)
-				vd_error_set(
-					&op->error, VD_UNDECODABLE,
-					"Internal error occurred: object not decodable revision=%lld: %.250s",
-					(long long) kv->mod_rev, inner);
-			else
-				op->error = error;
+				(void) vdi_undecodable(&error, kv);
+			op->error = error;
 			vdi_storage_op_finish(op, status);
 			return false;
 		}

@@ -516,10 +516,10 @@ static void publish(struct vdi_writer *writer, struct vdi_mvcc_state *state, str
 				      memory_order_relaxed);
 	*ret_old = group->state;
 	group->state = vdi_mvcc_state_ref(state);
-	vdi_mvcc_publish(mvcc, state);
 	if (group->event_count)
-		vdi_watchable_notify(&mvcc->watchable, group->events, group->event_count,
-				     state->log_end - group->event_count, state->revision);
+		vdi_watchable_publish(mvcc, state, group->events, group->event_count);
+	else
+		vdi_mvcc_publish(mvcc, state);
 	*ret_dropped = state->compacted > compacted_before ?
 			       vdi_mvcc_log_compact(&mvcc->log, state->compacted) :
 			       NULL;

@@ -110,19 +110,23 @@ static void release_waiting_locked(struct vdi_watchable *watchable)
 	}
 }
 
-void vdi_watchable_notify(struct vdi_watchable *watchable, const struct vd_store_event *events, size_t count,
-			  uint64_t first_index, vd_rev revision)
+void vdi_watchable_publish(struct vdi_mvcc *mvcc, struct vdi_mvcc_state *state,
+			   const struct vd_store_event *events, size_t count)
 {
+	struct vdi_watchable *watchable = &mvcc->watchable;
+	uint64_t	      first_index = state->log_end - count;
+
 	/* Woken owners call next at once, which takes the lock: delay their wakes until it is released. */
 	vdi_actor_calls_hold();
 	vdi_lock_acquire(&watchable->lock);
+	vdi_mvcc_publish(mvcc, state);
 	for (size_t i = 0; i < count && watchable->parked_count; i++) {
 		struct wake wake = { watchable, events[i].kv->mod_rev, first_index + i };
 
 		vdi_watcher_index_match(&watchable->index, vd_kv_key(events[i].kv), events[i].is_delete,
 					wake_group, &wake);
 	}
-	watchable->notified_revision = revision;
+	watchable->notified_revision = state->revision;
 	release_waiting_locked(watchable);
 	vdi_lock_release(&watchable->lock);
 	vdi_actor_calls_release();

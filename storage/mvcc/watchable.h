@@ -15,10 +15,10 @@
  * 	           |                                                     |
  * 	           +-----> ENDED (expired, closed, no memory) <----------+
  *
- * The writer publishes a state, then calls vdi_watchable_notify. A watch parks, under the lock, only if it
- * has seen every revision up to notified_revision; if a newer one is published but not yet notified, the
- * writer will find the watch in the index. So no event is missed, and none is delivered twice, because a
- * parked watch remembers the first revision it has not seen.
+ * The writer publishes a state and wakes the watches that match its events under one lock. A watch parks,
+ * under the lock, only if it has seen every published revision. So no event is missed, and none is delivered
+ * twice, because a parked watch remembers the first revision it has not seen. A reader that sees a revision
+ * knows that the next call of next of each watch returns its events, because that call takes the lock.
  */
 #ifndef VDI_WATCHABLE_H
 #define VDI_WATCHABLE_H
@@ -27,6 +27,7 @@
 #include "watcher_group.h"
 
 struct vdi_mvcc;
+struct vdi_mvcc_state;
 
 /* Maximum events examined by one call of next before it yields. */
 #define VDI_WATCH_SCAN_MAX 8192
@@ -87,10 +88,10 @@ void vdi_watchable_init(struct vdi_watchable *watchable);
 /* Call after close, when no call is in progress: watches that are still open no longer belong to a group. */
 void vdi_watchable_fini(struct vdi_watchable *watchable);
 
-/* Wakes the watches that match one of the events, which were just published. first_index: index of the first
- * event in the log. Writer only. */
-void vdi_watchable_notify(struct vdi_watchable *watchable, const struct vd_store_event *events, size_t count,
-			  uint64_t first_index, vd_rev revision);
+/* Publishes the state (vdi_mvcc_publish) and wakes the watches that match one of its last count events.
+ * Writer only. */
+void vdi_watchable_publish(struct vdi_mvcc *mvcc, struct vdi_mvcc_state *state,
+			   const struct vd_store_event *events, size_t count);
 /* Runs one progress tick: each watch with periodic progress that delivered no event since the last tick gets
  * a progress batch. Writer only. */
 void vdi_watchable_tick(struct vdi_watchable *watchable);

@@ -104,6 +104,35 @@ static void e502_e510_revoke_deletes_in_one_revision(void **state)
 	watch_close(&watcher);
 }
 
+/* Bytes are unsigned, and a key comes before those that begin with it, whenever each was attached. */
+static void e502_keys_are_deleted_in_bytewise_order(void **state)
+{
+	static const char *const keys[] = {
+		"k2", "k\xff", "k10", "k", "kB", "kb\x01", "kb", "k\x80", "k~", "kba", "k\x01",
+	};
+	struct store_fixture *f = *state;
+	struct lease_answer   lease;
+	struct watcher	      watcher;
+	vd_rev		      revision;
+
+	lease_grant(f, 3, 100, &lease);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(keys); i++)
+		put_leased(f, keys[i], "1", 3);
+	watch_range(f, &watcher, "k", "l", current(f) + 1);
+	assert_status(lease_revoke(f, 3, &revision), VD_OK);
+	assert_status(watch_wait(&watcher, 100), VD_OK);
+	assert_int_equal(watcher.batch.event_count, VDI_ARRAY_SIZE(keys));
+	for (size_t i = 0; i < watcher.batch.event_count; i++) {
+		const struct vd_store_event *event = &watcher.batch.events[i];
+
+		assert_true(event->is_delete);
+		assert_int_equal(event->kv->mod_rev, revision);
+		if (i)
+			assert_true(vd_bytes_compare(vd_kv_key(event[-1].kv), vd_kv_key(event->kv)) < 0);
+	}
+	watch_close(&watcher);
+}
+
 static void e503_keep_alive(void **state)
 {
 	struct store_fixture *f = *state;
@@ -369,6 +398,7 @@ const struct CMUnitTest store_suite_lease_tests[] = {
 	cmocka_unit_test(e501_grant),
 	cmocka_unit_test(leases_are_listed),
 	cmocka_unit_test(e502_e510_revoke_deletes_in_one_revision),
+	cmocka_unit_test(e502_keys_are_deleted_in_bytewise_order),
 	cmocka_unit_test(e503_keep_alive),
 	cmocka_unit_test(e503_renewed_leases_live_on),
 	cmocka_unit_test(e511_a_put_on_a_lease_that_is_over_goes_with_it),

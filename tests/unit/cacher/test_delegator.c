@@ -157,6 +157,7 @@ static void r472_r448_exact_revisions_are_rebuilt_from_the_history(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+/* rules: T-163 */
 static void r124_r460_a_future_revision_waits_three_seconds(void **state)
 {
 	struct cacher_fixture  f;

@@ -591,6 +591,150 @@ static void t018_r172_every_cell_after_a_compaction_over_etcd(void **state)
 }
 #endif
 
+/* Upstream's rows: the count of what follows the page, in its namespace only; absent if nothing follows, and
+ * with every selector. From the cache and from the store. */
+static void t101_r155_the_remaining_count(void **state)
+{
+	static const struct {
+		int64_t	    limit, remaining;
+		const char *labels, *fields;
+		bool	    has_token;
+	} rows[] = {
+		{ 0, -1, "", "", false },
+		{ 1, 4, "", "", true },
+		{ 4, 1, "", "", true },
+		{ 5, -1, "", "", false },
+		{ 6, -1, "", "", false },
+		{ 2, -1, "app=web", "", true },
+		{ 2, -1, "app!=db", "", true },
+		{ 2, -1, "", "spec.nodeName=n1", true },
+		{ 5, -1, "app=web", "", false },
+		{ 2, -1, "", "metadata.namespace=a", true },
+		{ 2, -1, "app", "spec.nodeName=n1", true },
+	};
+	struct cacher_fixture f;
+	vd_rev		      past = 0;
+
+	(void) state;
+	cacher_fixture_init(&f, 31);
+	f.options.no_backfill = true;
+	for (unsigned i = 0; i < 5; i++) {
+		char name[8];
+
+		snprintf(name, sizeof name, "p%u", i);
+		put_pod(&f, "a", name, "web", "n1");
+		past = put_pod(&f, "b", name, "web", "n1");
+	}
+	put_pod(&f, "b", "later", "web", "n1");
+	cacher_fixture_open(&f, NULL);
+	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(rows); i++) {
+		bool		       is_of_store = i >= VDI_ARRAY_SIZE(rows);
+		struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+		struct vd_list	      *list = NULL;
+		uint64_t	       before = lists_of_store(&f);
+		size_t		       row = i % VDI_ARRAY_SIZE(rows);
+
+		options.namespace_name = vd_bytes_of("a");
+		options.label_selector = vd_bytes_of(rows[row].labels);
+		options.field_selector = vd_bytes_of(rows[row].fields);
+		options.limit = rows[row].limit;
+		if (is_of_store) {
+			options.match = VD_MATCH_EXACT;
+			options.revision = past;
+		}
+		assert_status(vd_cacher_list_wait(f.cacher, &options, &list, NULL), VD_OK);
+		assert_int_equal(lists_of_store(&f) > before, is_of_store);
+		if (vd_list_remaining(list) != rows[row].remaining ||
+		    (vd_list_continue(list).size > 0) != rows[row].has_token)
+			fail_msg("row %zu: %lld remain", i, (long long) vd_list_remaining(list));
+		vd_list_free(list);
+	}
+	cacher_fixture_teardown(&f);
+}
+
+struct listed {
+	bool		done;
+	vd_status	status;
+	struct vd_list *list;
+};
+
+static void note_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
+{
+	*(struct listed *) arg = (struct listed) { true, status, list };
+}
+
+static uint64_t fetched_of(const struct cacher_fixture *f, const char *index)
+{
+	struct vdi_metric *metric;
+	const char	  *values[] = { "", "pods", index };
+	uint64_t	   count;
+
+	assert_status(vdi_metric_get(vdi_env_metrics(f->env), VDI_METRIC_CACHE_LIST_FETCHED_OBJECTS_TOTAL,
+				     values, &metric),
+		      VD_OK);
+	count = (uint64_t) vdi_metric_value(metric);
+	vdi_metric_release(metric);
+	return count;
+}
+
+/* A list that waited for its revision looks at the objects of its index, those of that revision included. A
+ * value that no object has is no object. Without an index all objects are looked at: a field gets one on
+ * demand only (R-443). */
+static void t163_r442_a_list_that_waited_uses_its_index(void **state)
+{
+	static const char *const labels_indexed[] = { "app", NULL };
+	static const struct {
+		const char *labels, *fields, *index;
+		uint64_t    fetched; /* with the one that came last */
+		const char *names;
+	} rows[] = {
+		{ "", "", "", 7, "a/p0@2 a/p1@3 a/p2@4 a/p3@5 a/p4@6 a/p5@7 a/p6@8" },
+		{ "", "spec.nodeName=n1", "", 7, "a/p1@3 a/p4@6 a/p6@8" },
+		{ "app=web", "", "l:app", 4, "a/p0@2 a/p2@4 a/p4@6 a/p6@8" },
+		{ "app=none", "", "l:app", 0, "" },
+		{ "tier=x", "", "", 7, "" },
+		{ "tier!=x,app=web", "", "l:app", 4, "a/p0@2 a/p2@4 a/p4@6 a/p6@8" },
+		{ "app=web", "metadata.name!=p0", "l:app", 4, "a/p2@4 a/p4@6 a/p6@8" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+		struct listed	       listed = { 0 };
+		struct cacher_fixture  f;
+		uint64_t	       before;
+		char		       name[8];
+
+		cacher_fixture_init(&f, 32);
+		f.options.index_labels = labels_indexed;
+		cacher_fixture_open(&f, NULL);
+		for (unsigned n = 0; n < 6; n++) {
+			snprintf(name, sizeof name, "p%u", n);
+			options.revision =
+				put_pod(&f, "a", name, n % 2 ? "db" : "web", n % 3 == 1 ? "n1" : "n2");
+		}
+		cacher_fixture_settle(&f);
+		options.revision++;
+		options.label_selector = vd_bytes_of(rows[i].labels);
+		options.field_selector = vd_bytes_of(rows[i].fields);
+		before = fetched_of(&f, rows[i].index);
+		assert_status(vd_cacher_list(f.cacher, &options, note_list, &listed, NULL), VD_OK);
+		vdi_sim_advance(f.env, VD_SECONDS(2));
+		assert_false(listed.done);
+		assert_int_equal(put_pod(&f, "a", "p6", "web", "n1"), options.revision);
+		cacher_fixture_settle(&f);
+		assert_true(listed.done);
+		assert_status(listed.status, VD_OK);
+		assert_int_equal(vd_list_revision(listed.list), options.revision);
+		assert_string_equal(names_of(listed.list), rows[i].names);
+		if (fetched_of(&f, rows[i].index) - before != rows[i].fetched)
+			fail_msg("row %zu: %llu objects", i,
+				 (unsigned long long) (fetched_of(&f, rows[i].index) - before));
+		vd_list_free(listed.list);
+		cacher_fixture_teardown(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -600,6 +744,8 @@ int main(void)
 		cmocka_unit_test(t018_r230_every_cell_after_a_compaction),
 		cmocka_unit_test(r455_a_retained_state_does_not_outlive_a_compaction),
 		cmocka_unit_test(t053_a_watch_from_before_a_compaction_is_expired),
+		cmocka_unit_test(t101_r155_the_remaining_count),
+		cmocka_unit_test(t163_r442_a_list_that_waited_uses_its_index),
 #if VDI_ETCD
 		cmocka_unit_test(t018_r172_every_cell_after_a_compaction_over_etcd),
 #endif

@@ -234,6 +234,44 @@ static void r165_r221_what_cannot_be_decoded(void **state)
 	}
 }
 
+/* Each fault of a value in upstream's words, in the last event of the watch: of a put, and of a delete, whose
+ * value is the last one before. */
+static void r165_r168_the_words_of_what_cannot_be_read(void **state)
+{
+	static const char	 encrypted[] = "k8s:enc:aescbc:v1:key1:\x80x";
+	static const char *const words[][2] = {
+		{ "Internal error occurred: object not decodable revision=2: ",
+		  "Internal error occurred: object not decodable revision=2: " },
+		{ "Internal error occurred: data from the storage is not transformable revision=2: ",
+		  "saw a DELETED event, but object data is corrupt - data from the storage is not "
+		  "transformable revision=2: " },
+	};
+
+	for (int i = 0; i < 4; i++) {
+		bool			   is_encrypted = i & 1, is_delete = i & 2;
+		const char		  *value = is_encrypted ? encrypted : "junk";
+		const char		  *wanted = words[is_encrypted][is_delete];
+		struct world		   world;
+		struct vdi_watchchan_event event;
+
+		world_init(&world);
+		open_watch(&world);
+		if (is_delete)
+			tell_event(&world, true, record("a", "y", 0, 3), record("a", value, 2, 2));
+		else
+			tell_event(&world, false, record("a", value, 2, 2), NULL);
+		event = next(&world);
+		assert_int_equal(event.type, VD_WATCH_ERROR);
+		assert_status(event.error->code, VD_UNDECODABLE);
+		if (strncmp(event.error->message, wanted, strlen(wanted)) != 0)
+			fail_msg("%d: %s", i, event.error->message);
+		assert_true(strlen(event.error->message) > strlen(wanted));
+		vdi_watchchan_event_fini(&event);
+		assert_status(next_status(&world), VD_CLOSED);
+		world_fini(&world);
+	}
+}
+
 /* Slots are used again and again: nothing of a failure stays in one. */
 static void a_slot_forgets_its_failure(void **state)
 {
@@ -355,6 +393,7 @@ int main(void)
 		cmocka_unit_test(a_turn_that_is_too_long_goes_on),
 		cmocka_unit_test(e459_where_a_revision_ends),
 		cmocka_unit_test(r165_r221_what_cannot_be_decoded),
+		cmocka_unit_test(r165_r168_the_words_of_what_cannot_be_read),
 		cmocka_unit_test(a_slot_forgets_its_failure),
 		cmocka_unit_test(r212_without_the_record_before),
 		cmocka_unit_test(r212_a_long_key_is_cut),

@@ -206,7 +206,7 @@ static inline void world_fini(struct world *world)
 	assert_int_equal(vdi_alloc_live(), world->live);
 }
 
-/* {"metadata":{"name":...}}, or the text itself when it says that it is "junk". */
+/* {"metadata":{"name":...}}, or the text itself when it says that it is "junk", or encrypted. */
 static inline struct vd_kv *record(const char *name, const char *label, vd_rev created, vd_rev modified)
 {
 	char	      key[64], value[128];
@@ -215,9 +215,9 @@ static inline struct vd_kv *record(const char *name, const char *label, vd_rev c
 	snprintf(key, sizeof key, KEY "%s", name);
 	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":\"%s\"}}}", name,
 		 label);
-	assert_status(
-		vd_kv_new(vd_bytes_of(key), vd_bytes_of(strcmp(label, "junk") == 0 ? "junk" : value), &kv),
-		VD_OK);
+	if (strcmp(label, "junk") == 0 || strncmp(label, "k8s:enc:", 8) == 0)
+		snprintf(value, sizeof value, "%s", label);
+	assert_status(vd_kv_new(vd_bytes_of(key), vd_bytes_of(value), &kv), VD_OK);
 	kv->create_rev = created;
 	kv->mod_rev = modified;
 	kv->version = created == modified ? 1 : 2;

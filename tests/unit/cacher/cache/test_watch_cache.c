@@ -94,6 +94,71 @@ static void t160_r433_the_previous_object_is_the_caches_own(void **state)
 	world_fini(&world);
 }
 
+/* What key "ns/<name>" is in the cache: its revision; 0: absent. */
+static vd_rev get_pod(struct world *world, const char *name)
+{
+	char		  key[64];
+	vd_rev		  state = 0, revision;
+	struct vd_object *object;
+
+	snprintf(key, sizeof key, "/registry/pods/ns/%s", name);
+	object = vdi_watch_cache_get(&world->cache, vd_bytes_of(key), &state);
+	assert_int_equal(state, vdi_watch_cache_revision(&world->cache));
+	revision = object ? vd_object_revision(object) : 0;
+	vd_object_unref(object);
+	return revision;
+}
+
+/* TestWatchCacheBasic: add, update, get, delete, list, replace. */
+static void t160_what_was_put_and_not_deleted_is_listed(void **state)
+{
+	struct world		   world;
+	struct vdi_watchchan_event events[5];
+	struct vdi_btree	   objects;
+	size_t			   taken, made;
+
+	world_init(&world, NULL);
+	assert_int_equal(get_pod(&world, "x"), 0);
+	assert_string_equal(pod_names(vdi_btree_view(&world.cache.store.objects)), "");
+	events[0] = put_event(&world, 2, "x", "one");
+	events[1] = put_event(&world, 3, "y", "one");
+	events[2] = put_event(&world, 4, "z", "one");
+	events[3] = put_event(&world, 5, "x", "two");
+	events[4] = delete_event(&world, 6, "y");
+	for (size_t i = 0; i < 5; i++) {
+		static const char *const names[] = { "ns/x", "ns/x ns/y", "ns/x ns/y ns/z", "ns/x ns/y ns/z",
+						     "ns/x ns/z" };
+
+		assert_status(apply(&world, &events[i], 1, &taken, &made), VD_OK);
+		assert_int_equal(taken + made, 2);
+		assert_string_equal(pod_names(vdi_btree_view(&world.cache.store.objects)), names[i]);
+		vdi_watchchan_event_fini(&events[i]);
+	}
+	assert_int_equal(get_pod(&world, "x"), 5);
+	assert_int_equal(get_pod(&world, "y"), 0);
+	assert_int_equal(get_pod(&world, "z"), 4);
+	vdi_btree_init(&objects, &vdi_object_btree_ops);
+	for (vd_rev revision = 7; revision < 9; revision++) {
+		struct vd_object *object =
+			pod_new(world.codec, "ns", revision == 7 ? "z" : "a", NULL, NULL, revision);
+
+		assert_status(vdi_btree_put(&objects, object, NULL), VD_OK);
+		vd_object_unref(object);
+	}
+	vdi_watch_cache_replace(&world.cache, &objects, -1, 9, false);
+	vdi_btree_fini(&objects);
+	assert_int_equal(vdi_watch_cache_revision(&world.cache), 9);
+	assert_string_equal(pod_names(vdi_btree_view(&world.cache.store.objects)), "ns/a ns/z");
+	assert_int_equal(get_pod(&world, "x"), 0);
+	assert_int_equal(get_pod(&world, "z"), 7);
+	assert_int_equal(get_pod(&world, "a"), 8);
+	events[0] = put_event(&world, 10, "x", "three");
+	assert_status(apply(&world, events, 1, &taken, &made), VD_OK);
+	assert_int_equal(get_pod(&world, "x"), 10);
+	vdi_watchchan_event_fini(&events[0]);
+	world_fini(&world);
+}
+
 static void check_index(struct world *world, size_t index, const char *value, const char *names)
 {
 	struct vdi_btree_snapshot found;
@@ -620,6 +685,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t160_r433_the_previous_object_is_the_caches_own),
+		cmocka_unit_test(t160_what_was_put_and_not_deleted_is_listed),
 		cmocka_unit_test(e459_torture_a_revision_is_applied_whole_or_not_at_all),
 		cmocka_unit_test(t173_r448_every_revision_of_the_history_can_be_rebuilt),
 		cmocka_unit_test(r455_r230_no_state_is_older_than_the_compaction),

@@ -261,6 +261,127 @@ static void e431_a_sorted_stream_is_sorted_as_one(void **state)
 	}
 }
 
+static Etcdserverpb__RangeStreamResponse *part_of(const struct etcd_server_call *call, size_t index)
+{
+	return etcdserverpb__range_stream_response__unpack(NULL, call->sizes[index],
+							   (const uint8_t *) call->messages[index]);
+}
+
+/* Keys, values, limit, count, more and header are those of a Range at the time when the stream began,
+ * whatever is written meanwhile. */
+static void e431_a_stream_is_the_range_of_its_begin(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__RangeRequest  request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	static const struct {
+		int64_t limit, revision;
+	} rows[] = { { 0, 0 }, { 60, 0 }, { 100, 0 }, { 101, 0 }, { -1, 0 }, { 60, 51 }, { 0, 51 } };
+
+	put_many(fixture, 100);
+	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(rows); i++) {
+		bool			     is_count = i >= VDI_ARRAY_SIZE(rows);
+		Etcdserverpb__RangeResponse *whole;
+		struct etcd_server_call	     call;
+		size_t			     next = 0;
+		char			     value[16];
+
+		request.key = etcd_bytes("k");
+		request.range_end = etcd_bytes("l");
+		request.limit = rows[i % VDI_ARRAY_SIZE(rows)].limit;
+		request.revision = rows[i % VDI_ARRAY_SIZE(rows)].revision;
+		request.count_only = is_count;
+		whole = ETCD_ASK(fixture, "KV/Range", &request, range_response);
+		etcd_server_call_init(&call, fixture);
+		call.room = 1;
+		etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/RangeStream");
+		etcd_server_call_send(&call, &request.base);
+		assert_int_equal(call.count, 1);
+		assert_int_equal(call.is_finished, is_count);
+		(void) snprintf(value, sizeof value, "v%zu", i);
+		etcd_server_put(fixture, "k0040", value);
+		etcd_server_delete(fixture, "k0041");
+		etcd_server_put(fixture, "k0041", value);
+		etcd_server_put(fixture, "k0042x", value);
+		etcd_server_call_make_room(&call, SIZE_MAX);
+		assert_true(call.is_finished);
+		assert_int_equal(call.code, 0);
+		for (size_t at = 0; at < call.count; at++) {
+			Etcdserverpb__RangeStreamResponse *part = part_of(&call, at);
+			const Etcdserverpb__RangeResponse *range = part->range_response;
+			bool				   is_last = at + 1 == call.count;
+
+			for (size_t j = 0; j < range->n_kvs; j++, next++) {
+				assert_true(next < whole->n_kvs);
+				assert_int_equal(range->kvs[j]->key.len, 5);
+				assert_memory_equal(range->kvs[j]->key.data, whole->kvs[next]->key.data, 5);
+				assert_int_equal(range->kvs[j]->mod_revision, whole->kvs[next]->mod_revision);
+				assert_int_equal(range->kvs[j]->value.len, whole->kvs[next]->value.len);
+				assert_memory_equal(range->kvs[j]->value.data, whole->kvs[next]->value.data,
+						    whole->kvs[next]->value.len);
+			}
+			assert_int_equal(range->header != NULL, is_last);
+			assert_int_equal(range->more, is_last && whole->more);
+			assert_int_equal(range->count, is_last ? whole->count : 0);
+			if (is_last)
+				assert_int_equal(range->header->revision, whole->header->revision);
+			etcdserverpb__range_stream_response__free_unpacked(part, NULL);
+		}
+		assert_int_equal(next, whole->n_kvs);
+		ETCD_FREE(whole);
+		etcd_server_call_end(&call);
+		etcd_server_delete(fixture, "k0042x");
+	}
+}
+
+/* A message below half of the maximum size of requests doubles the next chunk, one above twice of it halves
+ * it; a chunk has at least one key. */
+static void e431_chunks_adapt_to_the_size(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__RangeRequest  request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	struct etcd_server_call	    call;
+	const size_t		    target = 1000;
+	size_t			    keys = 10;
+	unsigned		    doubled = 0, kept = 0, halved = 0, single = 0;
+	char			   *value = malloc(4001);
+	char			    key[16];
+
+	put_many(fixture, 150);
+	memset(value, 'v', 4000);
+	for (int i = 150; i < 270; i++) {
+		value[4000] = 0;
+		value[i < 250 ? 300 : 4000] = 0;
+		(void) snprintf(key, sizeof key, "k%04d", i);
+		etcd_server_put(fixture, key, value);
+		value[300] = 'v';
+	}
+	free(value);
+	fixture->server->options.request_bytes_max = target;
+	request.key = etcd_bytes("k");
+	request.range_end = etcd_bytes("l");
+	etcd_server_call_init(&call, fixture);
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/RangeStream");
+	etcd_server_call_send(&call, &request.base);
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, 0);
+	for (size_t i = 0; i + 1 < call.count; i++) {
+		Etcdserverpb__RangeStreamResponse *part = part_of(&call, i);
+
+		assert_int_equal(part->range_response->n_kvs, keys);
+		etcdserverpb__range_stream_response__free_unpacked(part, NULL);
+		if (call.sizes[i] < target / 2)
+			doubled++, keys *= 2;
+		else if (call.sizes[i] <= target * 2)
+			kept++;
+		else if (keys > 1)
+			halved++, keys /= 2;
+		else
+			single++;
+	}
+	assert_true(doubled > 0 && kept > 0 && halved > 2 && single > 0);
+	etcd_server_call_end(&call);
+}
+
 /* A stream reads each chunk at its revision, so a compaction above that revision ends it, and the keys sent
  * so far are no answer. */
 static void e431_a_compaction_ends_the_stream(void **state)
@@ -283,6 +404,20 @@ static void e431_a_compaction_ends_the_stream(void **state)
 	assert_int_equal(call.code, VDI_RPC_OUT_OF_RANGE);
 	assert_string_equal(call.text, vdi_serve_code_message(VD_ETCD_COMPACTED));
 	etcd_server_call_end(&call);
+}
+
+/* The faults of any range are told first. */
+static void e431_a_range_is_checked_before_the_stream(void **state)
+{
+	Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+
+	request.sort_order = ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__DESCEND;
+	request.min_mod_revision = 1;
+	etcd_server_ask_fails(*state, "/etcdserverpb.KV/RangeStream", &request.base, VD_ETCD_EMPTY_KEY);
+	request.key = etcd_bytes("k");
+	request.sort_target = 5;
+	etcd_server_ask_fails(*state, "/etcdserverpb.KV/RangeStream", &request.base,
+			      VD_ETCD_INVALID_SORT_OPTION);
 }
 
 static void e135_a_stream_is_neither_sorted_nor_filtered(void **state)
@@ -322,6 +457,9 @@ int main(void)
 		CASE(e431_range_stream_is_one_range_in_chunks),
 		CASE(e431_a_sorted_stream_is_sorted_as_one),
 		CASE(e431_a_compaction_ends_the_stream),
+		CASE(e431_a_stream_is_the_range_of_its_begin),
+		CASE(e431_chunks_adapt_to_the_size),
+		CASE(e431_a_range_is_checked_before_the_stream),
 		CASE(e135_a_stream_is_neither_sorted_nor_filtered),
 	};
 

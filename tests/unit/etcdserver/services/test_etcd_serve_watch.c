@@ -2,6 +2,7 @@
 #include "etcd_watch_talk.h"
 
 #include "env.h"
+#include "serve_watches.h"
 
 static void e1101_watch_transcript(void **state)
 {
@@ -452,6 +453,34 @@ static void e311_the_first_fault_of_a_creation_is_told(void **state)
 	EXPECT(test, "nothing");
 }
 
+/* Requests that meet the end of their stream are not answered. */
+static void e358_a_stopped_stream_takes_no_requests(void **state)
+{
+	struct watch_test	     *test = *state;
+	struct watch_test	      other = { .fixture = test->fixture };
+	struct vdi_serve_watch_counts counts;
+
+	create(test, (struct create) { .key = "k", .id = 5 });
+	EXPECT(test, "h1 id5 created");
+	etcd_server_call_init(&other.call, &test->fixture);
+	etcd_server_call_open(&other.call, &test->fixture, "/etcdserverpb.Watch/Watch");
+	vdi_etcdserver_stop(test->fixture.server);
+	cancel(test, 5);
+	create(&other, (struct create) { .key = "k" });
+	EXPECT(test, "nothing");
+	EXPECT(&other, "nothing");
+	assert_true(test->call.is_finished && other.call.is_finished);
+	assert_string_equal(test->call.text, "etcdserver: server stopped");
+	assert_string_equal(other.call.text, "etcdserver: server stopped");
+	etcd_server_call_end(&test->call);
+	etcd_server_call_end(&other.call);
+	vdi_serve_watches_counts(test->fixture.server->watches, &counts);
+	assert_int_equal(counts.watchers, 0);
+	open_stream(test); /* a new one is refused */
+	assert_true(test->call.is_finished);
+	assert_string_equal(test->call.text, "etcdserver: server stopped");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -477,6 +506,7 @@ int main(void)
 		CASE(e340_future_watchers_wait),
 		CASE(e350_periodic_progress_of_idle_watchers),
 		CASE(e339_filters_that_are_not_packed),
+		CASE(e358_a_stopped_stream_takes_no_requests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

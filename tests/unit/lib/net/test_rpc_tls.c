@@ -75,6 +75,94 @@ static void e204_the_scheme_decides_about_tls(void **state)
 	expect_name(ask(NULL, NULL, "", "127.0.0.1", VD_SECONDS(10), NULL), "");
 }
 
+/* Each endpoint of the list leads to the server: with the scheme of the first one, its own is ignored. */
+static void expect_all_speak(const struct vdi_rpc_server_tls *server, const struct vdi_rpc_tls *tls,
+			     const char *const schemes[3])
+{
+	struct vdi_rpc_server_options options = { .tls = server };
+	struct vdi_rpc_request	      request = { .method = "/test.Echo/Echo", .timeout = VD_SECONDS(60) };
+	struct vdi_rpc_client	     *client;
+	char			      names[3][128];
+	const char		     *endpoints[3];
+
+	assert_status(rpc_echo_start(&echo, env, NULL, &options, NULL), VD_OK);
+	for (int i = 0; i < 3; i++) {
+		snprintf(names[i], sizeof names[i], "%s%s", schemes[i], rpc_echo_address(&echo));
+		endpoints[i] = names[i];
+	}
+	client = rpc_connect(env, endpoints, 3, tls);
+	for (request.endpoint = 0; request.endpoint < 3; request.endpoint++) {
+		struct rpc_answer answer = rpc_ask(env, client, &request);
+
+		assert_string_equal(answer.text, "");
+		assert_int_equal(answer.end.code, VDI_RPC_OK);
+		assert_string_equal(answer.endpoint, names[request.endpoint]);
+		rpc_answer_release(&answer);
+	}
+	rpc_close(env, client);
+	rpc_echo_stop(&echo, env);
+}
+
+static void e204_the_first_scheme_decides_for_all(void **state)
+{
+	struct vdi_rpc_server_tls server = server_tls("server", false);
+	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem") };
+
+	(void) state;
+	expect_all_speak(&server, &tls, (const char *[]) { "https://", "http://", "" });
+	expect_all_speak(&server, &tls, (const char *[]) { "", "http://", "https://" });
+	expect_all_speak(NULL, &tls, (const char *[]) { "http://", "https://", "" });
+	expect_all_speak(NULL, NULL, (const char *[]) { "", "https://", "http://" });
+}
+
+/* A socket in the file system: unixs: is TLS, unix: is TLS if it is configured. */
+static void e204_tls_over_a_socket(void **state)
+{
+	static const char *const      schemes[] = { "unixs:", "unix:" };
+	struct vdi_rpc_server_tls     server = server_tls("server", false);
+	struct vdi_rpc_server_options options = { .tls = &server };
+	struct vdi_rpc_tls	      tls = { .ca_path = rpc_certs_path(&rpc_certs, "ca.pem"),
+					      .server_name = "localhost" };
+	const char		     *path = rpc_certs_path(&rpc_certs, "tls.sock");
+	char			      address[160];
+	const char		     *endpoint = address;
+
+	(void) state;
+	snprintf(address, sizeof address, "unix:%s", path);
+	assert_status(rpc_echo_start(&echo, env, address, &options, NULL), VD_OK);
+	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+		struct vdi_rpc_client *client;
+
+		snprintf(address, sizeof address, "%s%s", schemes[i], path);
+		client = rpc_connect(env, &endpoint, 1, &tls);
+		expect_name(rpc_ask_simply(env, client, "/test.Echo/Name", VD_BYTES_NONE, VD_SECONDS(60)),
+			    "");
+		rpc_close(env, client);
+	}
+	rpc_echo_stop(&echo, env);
+	/* unixs: forces TLS also without TLS options: the roots are the system's then. */
+	snprintf(address, sizeof address, "unix:%s", path);
+	assert_status(rpc_echo_start(&echo, env, address, NULL, NULL), VD_OK);
+	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+		struct vdi_rpc_client *client;
+
+		snprintf(address, sizeof address, "%s%s", schemes[i], path);
+		client = rpc_connect(env, &endpoint, 1, NULL);
+		if (i == 0) {
+			struct rpc_answer answer =
+				rpc_ask_simply(env, client, "/test.Echo/Echo", VD_BYTES_NONE, VD_MS(100));
+
+			assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
+			assert_string_equal(rpc_wait_for_cause(client, 0).last_error,
+					    "the server does not speak TLS");
+			rpc_answer_release(&answer);
+		} else
+			rpc_expect_echo(client);
+		rpc_close(env, client);
+	}
+	rpc_echo_stop(&echo, env);
+}
+
 static void a_certificate_that_nobody_trusts(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("stranger", false);
@@ -332,6 +420,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RPC_TEST(e204_the_scheme_decides_about_tls),
+		RPC_TEST(e204_the_first_scheme_decides_for_all),
+		RPC_TEST(e204_tls_over_a_socket),
 		RPC_TEST(a_certificate_that_nobody_trusts),
 		RPC_TEST(without_a_ca_the_systems_roots_count),
 		RPC_TEST(a_certificate_for_another_name),

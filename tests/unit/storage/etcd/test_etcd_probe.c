@@ -115,6 +115,34 @@ static void r173_a_probe_without_memory_is_repeated(void **state)
 	}
 }
 
+/* Every 30 s from each endpoint; -1 while none has answered. */
+static void e617_the_size_of_the_database_is_read_every_30_s(void **state)
+{
+	struct world		    *world = world_new(4, 2);
+	struct vd_etcd_store_options options = options_of();
+
+	(void) state;
+	world->toy.versions[0] = world->toy.versions[1] = NULL;
+	open_store(world, &options);
+	assert_int_equal(status_of(world).size_bytes, -1);
+	world_free(world);
+	world = world_open(5, 2);
+	for (int64_t size = 5000; size > 4990; size--) {
+		assert_int_equal(status_of(world).size_bytes, size == 5000 ? 4096 : size + 1);
+		world->toy.size_bytes = size;
+		vdi_sim_advance(world->env, VD_SECONDS(30));
+	}
+	for (unsigned endpoint = 0; endpoint < 2; endpoint++) {
+		assert_true(world->toy.statuses[endpoint] >= 10);
+		for (unsigned i = 1; i < world->toy.statuses[endpoint]; i++)
+			assert_int_equal(vd_mono_since(world->toy.status_times[endpoint][i],
+						       world->toy.status_times[endpoint][i - 1])
+						 .ns,
+					 VD_SECONDS(30).ns);
+	}
+	world_free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -124,6 +152,7 @@ int main(void)
 		cmocka_unit_test(r173_the_probe_backs_off_from_10_ms_to_15_s),
 		cmocka_unit_test(r173_a_probe_teaches_the_revision),
 		cmocka_unit_test(r173_a_probe_without_memory_is_repeated),
+		cmocka_unit_test(e617_the_size_of_the_database_is_read_every_30_s),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,27 @@ static void e617_silence_is_noticed_and_forgotten(void **state)
 	world_free(world);
 }
 
+/* It is asked after 5 s without an answer and has 2 s to answer; the first answer without an error ends
+ * it. */
+static void e617_two_seconds_without_an_answer_are_silence(void **state)
+{
+	struct world *world = world_open(27, 1);
+
+	(void) state;
+	rpc_script_set_delay(world->toy.script, (vd_dur) { 0 });
+	assert_status(range_at(world, 0).status, VD_OK); /* it has just answered */
+	world->toy.is_silent = true;
+	vdi_sim_advance(world->env, (vd_dur) { VD_SECONDS(7).ns - 1 });
+	assert_false(status_of(world).unreachable);
+	vdi_sim_advance(world->env, (vd_dur) { 1 });
+	assert_true(status_of(world).unreachable);
+	world->toy.is_silent = false; /* its key does not exist: that is an answer */
+	assert_int_equal(world->toy.key_version, 0);
+	vdi_sim_advance(world->env, VD_SECONDS(2));
+	assert_false(status_of(world).unreachable);
+	world_free(world);
+}
+
 static void e617_a_server_that_refuses_is_there(void **state)
 {
 	struct world *world = world_open(16, 1);
@@ -165,6 +186,7 @@ static void the_start_ends_at_once_when_we_are_refused(void **state)
 	world_free(world);
 }
 
+/* rules: E-358 */
 static void shutdown_gives_up_what_is_outstanding(void **state)
 {
 	struct world	       *world = world_open(19, 1);
@@ -439,6 +461,7 @@ int main(void)
 		cmocka_unit_test(e701_a_write_in_unconfirmed_is_unavailable_or_timed_out),
 		cmocka_unit_test(e503_a_lease_that_is_gone_has_nothing_left),
 		cmocka_unit_test(e617_silence_is_noticed_and_forgotten),
+		cmocka_unit_test(e617_two_seconds_without_an_answer_are_silence),
 		cmocka_unit_test(e617_a_server_that_refuses_is_there),
 		cmocka_unit_test(the_start_waits_and_names_endpoint_and_cause),
 		cmocka_unit_test(the_start_ends_at_once_when_we_are_refused),

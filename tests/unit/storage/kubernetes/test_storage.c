@@ -165,7 +165,15 @@ static void r127_the_order_of_a_gets_checks(void **state)
 	assert_status(answer.status, VD_TOO_LARGE_REVISION);
 	answer = storage_get(&world, 4);
 	assert_status(answer.status, VD_UNDECODABLE);
-	assert_non_null(strstr(answer.error.message, "object not decodable revision=4"));
+	assert_non_null(
+		strstr(answer.error.message, "Internal error occurred: object not decodable revision=4: "));
+	assert_status(vd_store_put_wait(world.store, storage_key_a, vd_bytes_of("k8s:enc:aescbc:v1:key1:x"),
+					NULL, NULL),
+		      VD_OK);
+	answer = storage_get(&world, 5);
+	assert_status(answer.status, VD_UNDECODABLE);
+	assert_non_null(strstr(answer.error.message, "Internal error occurred: data from the storage is not "
+						     "transformable revision=5: "));
 	{
 		struct vdi_storage_options options = { .resource = "pods",
 						       .key_prefix = "/registry/pods/",

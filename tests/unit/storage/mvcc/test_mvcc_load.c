@@ -182,6 +182,84 @@ static void e508_leases_have_their_keys_after_a_restart(void **state)
 	fini(&w);
 }
 
+/* The end of the records in the store's first journal file. */
+static long journal_end(const char *folder, FILE **ret_file)
+{
+	char  path[TEMP_FOLDER_SIZE + 64];
+	FILE *file;
+	int   byte;
+	long  end = 0;
+
+	(void) snprintf(path, sizeof path, "%s/journal-%016d.vdj", folder, 1);
+	file = fopen(path, "r+");
+	assert_non_null(file);
+	for (long i = 0; (byte = getc(file)) != EOF; i++)
+		if (byte)
+			end = i + 1;
+	if (ret_file)
+		*ret_file = file;
+	else
+		(void) fclose(file);
+	return end;
+}
+
+/* Power fails while the last bytes of the journal are written: what of a revoked lease is on the disk, the
+ * lease and all its keys or none of them, is known by any cut. */
+static void e502_a_lease_and_its_keys_are_revoked_together(void **state)
+{
+	struct mvcc_call call = { 0 };
+	char		 image[TEMP_FOLDER_SIZE];
+	struct world	 w, again;
+	long		 before, end;
+	unsigned	 kept = 0, gone = 0;
+
+	(void) state;
+	init(&w);
+	grant(&w, 7, 100);
+	put_leased(&w, "b", 7);
+	put_leased(&w, "a", 7);
+	put_leased(&w, "c", 7);
+	before = journal_end(w.path, NULL);
+	assert_status(vd_store_lease_revoke(w.store, 7, mvcc_got_done, &call), VD_OK);
+	vdi_sim_run_until_idle(w.env);
+	assert_status(call.status, VD_OK);
+	end = journal_end(w.path, NULL);
+	assert_true(end > before);
+	again = w;
+	again.options.data_dir = image;
+	for (long cut = before; cut <= end; cut = cut < end ? VDI_MIN(cut + 9, end) : end + 1) {
+		char	      command[4 * TEMP_FOLDER_SIZE];
+		struct leased leased;
+		FILE	     *file;
+
+		temp_folder_make(image);
+		(void) snprintf(command, sizeof command, "cp -r --sparse=always %s/. %s && rm -f %s/lock",
+				w.path, image, image);
+		assert_int_equal(system(command), 0);
+		(void) journal_end(image, &file);
+		assert_int_equal(fseek(file, cut, SEEK_SET), 0);
+		for (long i = cut; i < end; i++)
+			(void) putc(0, file);
+		assert_int_equal(fclose(file), 0);
+		again.store = mvcc_store_new(w.env, &again.options);
+		leased = lease_of(&again, 7);
+		if (leased.ttl_s < 0) {
+			assert_int_equal(mvcc_status_of(again.store).key_count, 0);
+			assert_int_equal(mvcc_status_of(again.store).current, 5);
+			gone++;
+		} else {
+			assert_string_equal(leased.keys, "a,b,c,");
+			assert_int_equal(mvcc_status_of(again.store).key_count, 3);
+			assert_int_equal(mvcc_status_of(again.store).current, 4);
+			kept++;
+		}
+		vd_store_close_wait(again.store);
+		temp_folder_remove(image);
+	}
+	assert_true(kept > 0 && gone > 0);
+	fini(&w);
+}
+
 /* Everything that was visible is, at each revision that was not compacted; and the revision never goes back,
  * although the last records are gone. */
 static void what_was_visible_is_after_a_restart(void **state)
@@ -239,6 +317,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e508_a_lease_keeps_its_deadline_over_a_restart),
 		cmocka_unit_test(e508_leases_have_their_keys_after_a_restart),
+		cmocka_unit_test(e502_a_lease_and_its_keys_are_revoked_together),
 		cmocka_unit_test(what_was_visible_is_after_a_restart),
 	};
 

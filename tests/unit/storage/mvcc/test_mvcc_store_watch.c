@@ -230,6 +230,93 @@ static void e340_a_tick_tells_progress_from_the_start_on(void **state)
 	}
 }
 
+/* A reader that sees a revision finds its events at every watch that has seen the ones before, wherever the
+ * writer is suspended meanwhile. */
+static void e328_who_reads_a_revision_finds_its_events(void **state)
+{
+	unsigned early = 0;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 200; seed++) {
+		struct vd_env		     *env;
+		struct vd_store		     *store;
+		int			      woken = 0;
+		struct vd_store_watch_request request = { .key = K("a"),
+							  .ready = mvcc_count_ready,
+							  .ready_arg = &woken };
+		struct vd_store_watch	     *watch;
+		struct vd_store_batch	      batch;
+		struct mvcc_call	      call;
+		vd_rev			      seen = 1;
+
+		assert_status(vdi_env_new_sim(seed, NULL, NULL, &env), VD_OK);
+		assert_status(vdi_sim_set_preemptions(env, 4), VD_OK);
+		store = mvcc_store_new(env, NULL);
+		assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
+		assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+		for (vd_rev revision = 2; revision < 10; revision++) {
+			assert_status(mvcc_submit_put(store, "a", "1", &call), VD_OK);
+			while (seen < revision) {
+				(void) vdi_sim_step(env);
+				if (mvcc_all_text(store, 0).revision == seen) {
+					assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+					continue;
+				}
+				early += call.answers == 0;
+				assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_OK);
+				assert_int_equal(batch.event_count, 1);
+				assert_int_equal(batch.revision, revision);
+				seen = revision;
+				assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+			}
+			vdi_sim_run_until_idle(env);
+			assert_status(call.status, VD_OK);
+		}
+		vd_store_watch_close(watch);
+		vd_store_close_wait(store);
+		vd_env_free(env);
+	}
+	assert_true(early > 20); /* read before the write was answered */
+}
+
+static void count_closed(void *arg)
+{
+	++*(int *) arg;
+}
+
+/* From the call on, before the store has ended. */
+static void e358_a_closed_store_opens_no_watch(void **state)
+{
+	struct vd_env		     *env = mvcc_env_new();
+	struct vd_store		     *store = mvcc_store_new(env, NULL);
+	int			      woken = 0;
+	int			      ended = 0;
+	struct vd_store_watch_request request = { .key = K("a"),
+						  .ready = mvcc_count_ready,
+						  .ready_arg = &woken };
+	struct vd_store_watch	     *watch;
+	struct vd_store_watch	     *refused = NULL;
+	struct vd_store_batch	      batch;
+	struct vd_error		      error = { 0 };
+
+	(void) state;
+	assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+	vd_store_close(store, count_closed, &ended);
+	assert_int_equal(ended, 0);
+	assert_status(vd_store_watch_open(store, &request, &refused, &error), VD_CLOSED);
+	assert_status(error.code, VD_CLOSED);
+	assert_null(refused);
+	vdi_sim_run_until_idle(env);
+	assert_int_equal(ended, 1);
+	assert_int_equal(woken, 1);
+	assert_status(vd_store_watch_progress(watch), VD_CLOSED);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_CLOSED);
+	vd_store_watch_close(watch);
+	assert_int_equal(woken, 1);
+	vd_env_free(env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +325,8 @@ int main(void)
 		cmocka_unit_test(what_is_of_another_kind_is_passed_over_at_once),
 		cmocka_unit_test(an_idle_watch_pins_nothing),
 		cmocka_unit_test(ready_is_not_called_after_close),
+		cmocka_unit_test(e328_who_reads_a_revision_finds_its_events),
+		cmocka_unit_test(e358_a_closed_store_opens_no_watch),
 		cmocka_unit_test(e340_a_tick_tells_progress_from_the_start_on),
 	};
 

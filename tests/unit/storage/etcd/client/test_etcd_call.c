@@ -152,6 +152,61 @@ static void e206_every_method_has_its_class(void **state)
 	assert_int_equal(count, VDI_ARRAY_SIZE(once));
 }
 
+/* Unavailable alone is repeated, apart from Canceled and DeadlineExceeded (E-208): also a read ends with any
+ * other code. */
+static void e207_other_codes_are_final(void **state)
+{
+	for (int code = 1; code <= VDI_RPC_UNAUTHENTICATED; code++) {
+		struct etcd_client_fixture fixture;
+		struct etcd_result	   result = { 0 };
+
+		if (code == VDI_RPC_UNAVAILABLE || code == VDI_RPC_CANCELED ||
+		    code == VDI_RPC_DEADLINE_EXCEEDED)
+			continue;
+		etcd_client_fixture_start(&fixture, 30 + (uint64_t) code);
+		assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
+		rpc_script_end(rpc_script_expect_call(fixture.script, RANGE), code, "words of nobody");
+		etcd_expect_calls(&fixture, &result, 1);
+		assert_int_equal(result.error.grpc_code, code);
+		vdi_sim_advance(fixture.env, VD_SECONDS(10));
+		assert_null(rpc_script_take_call(fixture.script, RANGE));
+		etcd_client_fixture_fini(&fixture);
+	}
+}
+
+/* The transport knows whether a write was sent, and not its message: upstream's words are not believed, and
+ * others do not keep it from being repeated. */
+static void e207_the_transport_decides_and_not_the_words(void **state)
+{
+	static const char *const words[] = { "there is no address available",
+					     "there is no connection available", "connection refused" };
+
+	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(words); i++) {
+		bool			   is_sent = i >= VDI_ARRAY_SIZE(words);
+		const char		  *text = words[i % VDI_ARRAY_SIZE(words)];
+		struct etcd_client_fixture fixture;
+		struct etcd_result	   result = { 0 };
+
+		etcd_client_fixture_start(&fixture, 50 + i);
+		if (!is_sent)
+			rpc_script_refuse(fixture.script, PUT, 1, VDI_RPC_UNAVAILABLE, text);
+		assert_status(etcd_start_put(&fixture, NULL, &result), VD_OK);
+		if (is_sent)
+			rpc_script_end(rpc_script_expect_call(fixture.script, PUT), VDI_RPC_UNAVAILABLE,
+				       text);
+		else
+			rpc_script_answer(rpc_script_expect_call(fixture.script, PUT), etcd_header_answer(7));
+		etcd_expect_calls(&fixture, &result, 1);
+		if (!is_sent)
+			assert_etcd_ok(&result);
+		else
+			assert_true(result.error.maybe_applied);
+		vdi_sim_advance(fixture.env, VD_SECONDS(10));
+		assert_null(rpc_script_take_call(fixture.script, PUT));
+		etcd_client_fixture_fini(&fixture);
+	}
+}
+
 static void e207_a_typed_error_of_another_code_stops(void **state)
 {
 	struct etcd_client_fixture fixture;
@@ -790,6 +845,8 @@ int main(void)
 		cmocka_unit_test(e207_a_write_that_was_never_sent_is_repeated),
 		cmocka_unit_test(e101_e102_paths),
 		cmocka_unit_test(e206_every_method_has_its_class),
+		cmocka_unit_test(e207_other_codes_are_final),
+		cmocka_unit_test(e207_the_transport_decides_and_not_the_words),
 		cmocka_unit_test(e207_a_typed_error_of_another_code_stops),
 		cmocka_unit_test(e201_e208_waits_between_attempts),
 		cmocka_unit_test(e208_canceled_by_the_server_is_repeated_for_reads_only),

@@ -732,6 +732,40 @@ static void e112_watch_requests(void **state)
 	vdi_buffer_fini(&buffer);
 }
 
+/* Each flag has its own number. */
+static void e112_each_flag_of_a_watch_request(void **state)
+{
+	struct vdi_buffer buffer;
+
+	vdi_buffer_init(&buffer, 1 << 20);
+	for (unsigned flag = 0; flag < 6; flag++) {
+		struct vdi_etcd_wire_watch_create create = { .key = vd_bytes_of("k"),
+							     .progress = flag == 1,
+							     .previous = flag == 2,
+							     .fragment = flag == 3,
+							     .no_put = flag == 4,
+							     .no_delete = flag == 5 };
+		Etcdserverpb__WatchRequest	 *theirs;
+		Etcdserverpb__WatchCreateRequest *their_create;
+
+		assert_status(vdi_etcd_wire_watch_create_encode(&create, &buffer), VD_OK);
+		theirs = (Etcdserverpb__WatchRequest *) unpack_same(&etcdserverpb__watch_request__descriptor,
+								    &buffer);
+		their_create = theirs->create_request;
+		assert_int_equal(their_create->progress_notify, flag == 1);
+		assert_int_equal(their_create->prev_kv, flag == 2);
+		assert_int_equal(their_create->fragment, flag == 3);
+		assert_int_equal(their_create->n_filters, flag > 3);
+		if (flag > 3)
+			assert_int_equal(their_create->filters[0],
+					 flag == 4 ?
+						 ETCDSERVERPB__WATCH_CREATE_REQUEST__FILTER_TYPE__NOPUT :
+						 ETCDSERVERPB__WATCH_CREATE_REQUEST__FILTER_TYPE__NODELETE);
+		etcdserverpb__watch_request__free_unpacked(theirs, NULL);
+	}
+	vdi_buffer_fini(&buffer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -752,6 +786,7 @@ int main(void)
 		cmocka_unit_test(e109_e110_txn_request),
 		cmocka_unit_test(too_deep_or_too_big_a_request_is_refused),
 		cmocka_unit_test(e112_watch_requests),
+		cmocka_unit_test(e112_each_flag_of_a_watch_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

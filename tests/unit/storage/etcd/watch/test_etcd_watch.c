@@ -48,7 +48,7 @@ static void ignore(void *arg)
 	(void) arg;
 }
 
-static void e231_nothing_is_opened_after_close(void **state)
+static void e231_e358_nothing_is_opened_after_close(void **state)
 {
 	struct watch_world	     world = watch_world_new(3, 0);
 	struct vd_etcd_watch_request request = { .key = vd_bytes_of("k"), .ready = ignore };
@@ -587,7 +587,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e230_opening_never_blocks_and_waits_for_the_server),
 		cmocka_unit_test(e230_a_stream_that_dies_before_the_creation_ends_the_watch),
-		cmocka_unit_test(e231_nothing_is_opened_after_close),
+		cmocka_unit_test(e231_e358_nothing_is_opened_after_close),
 		cmocka_unit_test(e218_requests_are_checked),
 		cmocka_unit_test(e240_e242_e243_options_go_to_the_server),
 		cmocka_unit_test(e233_e236_responses_carry_header_and_events),
