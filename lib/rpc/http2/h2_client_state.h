@@ -2,9 +2,9 @@
  * one endpoint with its connections (h2_channel.c), and the headers of a request and of its response
  * (h2_headers.c).
  *
- * Threads: callers' threads and the loop's thread. Data that callers use is under the client's lock, which is
- * never held during a callback; all other data is used on the loop's thread only. A caller's thread that
- * changes an rpc posts it, and the loop handles it at the end of the hub's turn.
+ * Threads: callers' threads and the loop's thread. Data that callers use is under the client's lock, which
+ * is never held during a callback; all other data is used on the loop's thread only. A caller's thread that
+ * changes an rpc posts it, and the loop handles it at the end of the h2_loop's iteration.
  *
  * States of an rpc:
  *
@@ -227,7 +227,7 @@ struct vdi_h2_client {
 	const struct vd_env *env;
 	struct vd_actor	    *actor; /* its single run is the loop's */
 	struct vdi_loop	    *loop;
-	struct vdi_h2_hub   *hub;
+	struct vdi_h2_loop  *h2_loop;
 	struct vdi_h2_tls   *tls; /* NULL: plain text */
 	bool		     has_tls;
 	char		    *server_name;

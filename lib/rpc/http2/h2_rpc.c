@@ -19,7 +19,7 @@
 /* Limits the work if a connection is ready but refuses each call. */
 #define ATTEMPTS_MAX 5
 #define HEADERS_OWN 9
-#define ATTENDED_MAX 1000 /* per turn */
+#define ATTENDED_MAX 1000 /* per iteration */
 #define USER_AGENT "vedette/" VD_VERSION
 
 static void deliver_kept(struct vdi_h2_rpc *rpc);
@@ -34,7 +34,7 @@ static void post_locked(struct vdi_h2_rpc *rpc)
 		return;
 	rpc->is_posted = true;
 	TAILQ_INSERT_TAIL(&client->posted, rpc, posted_node);
-	vdi_h2_hub_wake(client->hub); /* under the lock, so that the client is not freed before */
+	vdi_h2_loop_wake(client->h2_loop); /* under the lock, so that the client is not freed before */
 }
 
 void vdi_h2_rpc_stop_locked(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision)
@@ -123,7 +123,7 @@ static void end(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *how)
 
 	VDI_CHECK(rpc->line == NULL && rpc->place != VDI_H2_ENDED);
 	rpc->place = VDI_H2_ENDED;
-	vdi_h2_timer_set(client->hub, &rpc->timer, VD_NEVER);
+	vdi_h2_timer_set(client->h2_loop, &rpc->timer, VD_NEVER);
 	vdi_lock_acquire(&client->lock);
 	rpc->is_ended = true;
 	if (rpc->is_posted)
@@ -143,7 +143,7 @@ static void end(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *how)
 	rpc->is_gone = true;
 	is_mine = !rpc->is_stream || rpc->is_freed;
 	if (client->is_closing)
-		vdi_h2_hub_wake(client->hub);
+		vdi_h2_loop_wake(client->h2_loop);
 	vdi_lock_release(&client->lock);
 	if (is_mine)
 		free_rpc(rpc);
@@ -342,7 +342,7 @@ static void begin(struct vdi_h2_rpc *rpc)
 		return;
 	}
 	rpc->timer.fire = on_deadline;
-	vdi_h2_timer_set(rpc->client->hub, &rpc->timer, rpc->deadline);
+	vdi_h2_timer_set(rpc->client->h2_loop, &rpc->timer, rpc->deadline);
 	start_or_wait(rpc);
 }
 
@@ -412,7 +412,7 @@ void vdi_h2_rpc_attend_posted(struct vdi_h2_client *client)
 		vdi_lock_acquire(&client->lock);
 		rpc = TAILQ_FIRST(&client->posted);
 		if (rpc && left == 0) {
-			vdi_h2_hub_wake(client->hub); /* after polling the sockets */
+			vdi_h2_loop_wake(client->h2_loop); /* after polling the sockets */
 			rpc = NULL;
 		} else if (rpc) {
 			TAILQ_REMOVE(&client->posted, rpc, posted_node);
@@ -624,7 +624,7 @@ static void wait_again(struct vdi_h2_rpc *rpc, const char *words)
 	rpc->place = VDI_H2_WAITING;
 	TAILQ_INSERT_TAIL(&client->waiting, rpc, waiting_node);
 	client->has_room = true;
-	vdi_h2_hub_wake(client->hub);
+	vdi_h2_loop_wake(client->h2_loop);
 }
 
 void vdi_h2_rpc_reset(struct vdi_h2_rpc *rpc, uint32_t error_code)
