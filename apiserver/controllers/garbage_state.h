@@ -48,7 +48,7 @@ struct vdi_garbage_collector {
 	/* Owned by the actor. */
 	struct vdi_resource_set *set; /* the set in use */
 	struct vdi_garbage_kind *kinds;
-	struct vdi_timer	 look_again; /* next poll of the set of kinds */
+	struct vdi_timer	 recheck_kinds; /* next poll of the set of kinds */
 	size_t			 working;
 	struct vdi_garbage_work *works;
 };

@@ -745,7 +745,7 @@ static void got_node(struct vdi_control_return *back)
 	}
 }
 
-static void look_for_agent(struct vdi_garbage_work *work)
+static void find_agent(struct vdi_garbage_work *work)
 {
 	const struct vdi_resource *nodes = vdi_resources_find(&work->set->resources, VD_BYTES_NONE,
 							      vd_bytes_of("v1"), vd_bytes_of("nodes"));
@@ -765,7 +765,7 @@ static void look_for_agent(struct vdi_garbage_work *work)
 
 /* ---- The object ---- */
 
-static void look_at_deletion(struct vdi_garbage_work *work)
+static void check_deletion(struct vdi_garbage_work *work)
 {
 	struct vdi_node *finalizers = vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("finalizers"));
 	bool		 any, blocking, waiting;
@@ -783,7 +783,7 @@ static void look_at_deletion(struct vdi_garbage_work *work)
 		   vdi_tree_int_of(vdi_tree_get(&work->tree, work->metadata,
 						vd_bytes_of("deletionGracePeriodSeconds")),
 				   0) > 0) {
-		look_for_agent(work);
+		find_agent(work);
 	} else {
 		finish(work, VDI_GARBAGE_DONE);
 	}
@@ -814,7 +814,7 @@ static void got_object(struct vdi_control_return *back)
 	else if (vdi_tree_string_of(
 			 vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("deletionTimestamp")))
 			 .size)
-		look_at_deletion(work);
+		check_deletion(work);
 	else if (work->owner_count == 0)
 		finish(work, VDI_GARBAGE_DONE);
 	else

@@ -194,7 +194,7 @@ void vdi_definitions_end(struct vdi_definitions *definitions)
 
 /* ---- Updating the records ---- */
 
-struct looking {
+struct loading {
 	struct vdi_definitions *definitions;
 	vd_status		status;
 };
@@ -281,20 +281,20 @@ static vd_status take_state(struct definition *definition, struct vd_object *obj
 	return VD_OK;
 }
 
-static bool look_at(void *arg, struct vd_object *object)
+static bool load_definition(void *arg, struct vd_object *object)
 {
-	struct looking	  *looking = arg;
-	struct definition *definition = find(looking->definitions, object);
+	struct loading	  *loading = arg;
+	struct definition *definition = find(loading->definitions, object);
 
 	if (definition == NULL) {
-		looking->status = VD_NOMEM;
+		loading->status = VD_NOMEM;
 		return false;
 	}
 	definition->is_seen = true;
 	if (definition->object == object)
 		return true;
-	looking->status = take_state(definition, object);
-	if (looking->status != VD_OK)
+	loading->status = take_state(definition, object);
+	if (loading->status != VD_OK)
 		return false;
 	(void) vd_object_unref(definition->object);
 	definition->object = vd_object_ref(object);
@@ -309,13 +309,13 @@ static bool is_idle(const struct definition *definition)
 
 vd_status vdi_definitions_update(struct vdi_definitions *definitions, struct vd_informer *informer)
 {
-	struct looking looking = { definitions, VD_OK };
+	struct loading loading = { definitions, VD_OK };
 
 	for (struct definition *definition = definitions->first; definition; definition = definition->next)
 		definition->is_seen = false;
-	(void) vd_informer_visit(informer, look_at, &looking);
-	if (looking.status != VD_OK)
-		return looking.status;
+	(void) vd_informer_visit(informer, load_definition, &loading);
+	if (loading.status != VD_OK)
+		return loading.status;
 	for (struct definition *definition = definitions->first; definition; definition = definition->next) {
 		if (definition->is_seen || definition->object == NULL)
 			continue;
@@ -645,7 +645,7 @@ static vd_status edit_current(void *arg, struct vd_object *current, struct vd_by
 }
 
 /* Runs on a thread of the store. Permits the deletion only if no other finalizer exists. */
-static vd_status may_go(void *arg, struct vd_object *current, struct vd_error *reterr)
+static vd_status may_be_deleted(void *arg, struct vd_object *current, struct vd_error *reterr)
 {
 	struct definition *definition = arg;
 	bool		   is_changed = false;
@@ -679,7 +679,7 @@ static void call_status(struct definition *definition, bool as_delete)
 	atomic_store(&definition->status.call, CALL_BUSY);
 	if (as_delete)
 		status = vd_cacher_delete(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(definition->name),
-					  NULL, may_go, status_answered, definition);
+					  NULL, may_be_deleted, status_answered, definition);
 	else
 		status = vd_cacher_update(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(definition->name),
 					  false, NULL, edit_current, status_answered, definition);

@@ -335,7 +335,7 @@ static void free_recorder(struct vd_event_recorder *recorder)
 	vdi_free(recorder);
 }
 
-static void recorder_gone(void *arg)
+static void on_recorder_closed(void *arg)
 {
 	struct vd_event_recorder *recorder = arg;
 	void (*closed)(void *) = recorder->closed;
@@ -384,7 +384,7 @@ static void run(void *arg)
 	due = send_queued(recorder, now);
 	if (is_closed && recorder->current == NULL) {
 		recorder->is_gone = true;
-		vd_actor_close(recorder->actor, recorder_gone, recorder);
+		vd_actor_close(recorder->actor, on_recorder_closed, recorder);
 		return;
 	}
 	if (is_closed && now.ns < recorder->flush_until.ns)

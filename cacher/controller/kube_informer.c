@@ -284,7 +284,7 @@ static void on_found(void *arg, vd_status status, const struct vd_kube_resource 
 	else if (status == VD_NOT_FOUND) {
 		now = vdi_kube_now(informer->informers->kube);
 		informer->misses++;
-		informer->find_at = vd_mono_add(now, VDI_KUBE_INFORMER_LOOK);
+		informer->find_at = vd_mono_add(now, VDI_KUBE_INFORMER_FIND_EVERY);
 		report(informer, VD_KUBE_REMOVED, informer->find_at, error);
 		vdi_kube_member_wake(&informer->member);
 	} else {

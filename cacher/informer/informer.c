@@ -213,7 +213,7 @@ static void try_open(struct vd_informer *informer, vd_mono now)
 		cache_ready(informer);
 }
 
-static void informer_gone(void *arg)
+static void on_informer_closed(void *arg)
 {
 	struct vd_informer *informer = arg;
 	void (*closed)(void *) = informer->closed;
@@ -252,7 +252,7 @@ static void run(void *arg)
 	if (is_closed) {
 		vdi_ready_forget(&informer->cacher->ready, &informer->ready_waiter);
 		if (!is_open) /* otherwise the end of the watch wakes the actor */
-			vd_actor_close(informer->actor, informer_gone, informer);
+			vd_actor_close(informer->actor, on_informer_closed, informer);
 		return;
 	}
 	now = vd_env_now(informer->env);

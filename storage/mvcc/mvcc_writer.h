@@ -31,7 +31,7 @@ struct vdi_mvcc;
 /* How long a submission refused by a full disk waits for space that the checkpoint is freeing, and how often
  * the writer checks. */
 #define VDI_ROOM_WAIT VD_SECONDS(2)
-#define VDI_ROOM_LOOK VD_MS(10)
+#define VDI_ROOM_CHECK_EVERY VD_MS(10)
 
 enum vdi_submission_kind {
 	VDI_SUBMIT_TXN,

@@ -194,7 +194,7 @@ static void pause_accepting(struct vdi_h2_server *server)
 			 vd_mono_add(vd_env_now(server->env), ACCEPT_PAUSE));
 }
 
-static void go_on_accepting(struct vdi_h2_timer *timer)
+static void resume_accepting(struct vdi_h2_timer *timer)
 {
 	struct vdi_h2_server *server = VDI_CONTAINER_OF(timer, struct vdi_h2_server, accept_pause);
 
@@ -232,7 +232,7 @@ static void on_arrival(evutil_socket_t fd, short what, void *arg)
 
 vd_status vdi_h2_accept_start(struct vdi_h2_server *server)
 {
-	server->accept_pause.fire = go_on_accepting;
+	server->accept_pause.fire = resume_accepting;
 	for (size_t i = 0; i < server->listener_count; i++) {
 		struct vdi_h2_listener *listener = &server->listeners[i];
 

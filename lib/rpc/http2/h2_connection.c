@@ -218,7 +218,7 @@ static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 
 /* Everything that may be sent is written, or time is over: shuts down our side and waits, so that the peer
  * can read the rest before the connection ends. */
-static void say_goodbye(struct vdi_h2_connection *connection)
+static void submit_goaway(struct vdi_h2_connection *connection)
 {
 	if (connection->close_timeout.ns <= 0)
 		note_end(connection, "");
@@ -279,7 +279,7 @@ static void flush(struct vdi_h2_connection *connection)
 	if (connection->is_paused)
 		read_on(connection);
 	if (connection->is_closing)
-		say_goodbye(connection);
+		submit_goaway(connection);
 	else
 		note_if_done(connection);
 }

@@ -20,7 +20,7 @@ struct vdi_h2_detection {
 	struct event	     write_event;
 	struct vdi_h2_opened opened; /* as far as known */
 	bool		     is_shaking;
-	void (*tell)(void *arg, const struct vdi_h2_opened *opened);
+	void (*on_opened)(void *arg, const struct vdi_h2_opened *opened);
 	void *arg;
 };
 
@@ -54,7 +54,7 @@ static void finish(struct vdi_h2_detection *detection, enum vdi_h2_opened_as as)
 	opened = detection->opened;
 	detection->opened.fd = -1;
 	detection->opened.link = NULL;
-	detection->tell(detection->arg, &opened);
+	detection->on_opened(detection->arg, &opened);
 }
 
 static void fire(struct vdi_h2_timer *timer)
@@ -133,7 +133,7 @@ vd_status vdi_h2_detection_new(struct vdi_h2_loop *h2_loop, const struct vdi_h2_
 	if (detection == NULL)
 		return VD_NOMEM;
 	detection->h2_loop = h2_loop;
-	detection->tell = options->opened;
+	detection->on_opened = options->opened;
 	detection->arg = options->arg;
 	detection->timer.fire = fire;
 	detection->is_shaking = options->tls != NULL;

@@ -98,7 +98,7 @@ static void leave_line(struct vdi_h2_rpc *rpc, uint32_t error_code)
 	vdi_h2_line_remove(line, rpc);
 }
 
-static void tell(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *end)
+static void report_end(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *end)
 {
 	struct vdi_rpc_message message = { 0 };
 
@@ -133,7 +133,7 @@ static void end(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *how)
 	rpc->sent = NULL;
 	vdi_lock_release(&client->lock);
 	free_sent(sent);
-	tell(rpc, how);
+	report_end(rpc, how);
 	vdi_lock_acquire(&client->lock);
 	if (rpc->channel)
 		vdi_h2_channel_unref_locked(rpc->channel);

@@ -333,7 +333,7 @@ static void close_streams(struct vdi_etcd_watch_set *set)
 	}
 }
 
-static void set_gone(void *arg)
+static void on_set_closed(void *arg)
 {
 	struct vdi_etcd_watch_set *set = arg;
 	void (*closed)(void *arg) = set->closed;
@@ -371,5 +371,5 @@ static void run(void *arg)
 	}
 	while (take_command(set)) /* commands of ended watches; no more can follow */
 		continue;
-	vd_actor_close(set->actor, set_gone, set);
+	vd_actor_close(set->actor, on_set_closed, set);
 }

@@ -122,7 +122,7 @@ static void walker_fini(struct walker *walker)
 }
 
 /* size bytes at offset, at most a page; lent until the next call. The file is long enough: checked before. */
-static vd_status look_at(struct walker *walker, int64_t offset, size_t size, const uint8_t **ret_bytes)
+static vd_status page_bytes(struct walker *walker, int64_t offset, size_t size, const uint8_t **ret_bytes)
 {
 	if (offset < walker->window_offset ||
 	    (uint64_t) (offset - walker->window_offset) + size > walker->window_size) {
@@ -146,7 +146,7 @@ static vd_status read_at(struct walker *walker, int64_t offset, void *bytes, siz
 {
 	const uint8_t *place;
 
-	VDI_TRY(look_at(walker, offset, size, &place));
+	VDI_TRY(page_bytes(walker, offset, size, &place));
 	memcpy(bytes, place, size);
 	return VD_OK;
 }
@@ -353,7 +353,7 @@ static vd_status walk_page(struct walker *walker, struct walk *walk, uint64_t nu
 	VDI_TRY(claim(walker, number, 1, from));
 	/* A leaf of a table leads nowhere else, so it stays in the window. */
 	if (is_leaf && walk->kind == TREE_NAMED)
-		VDI_TRY(look_at(walker, (int64_t) (number * page_size), page_size, &page));
+		VDI_TRY(page_bytes(walker, (int64_t) (number * page_size), page_size, &page));
 	else
 		VDI_TRY(read_at(walker, (int64_t) (number * page_size), walker->pages[walk->base + level],
 				page_size));

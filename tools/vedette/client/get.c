@@ -76,7 +76,7 @@ static vd_status page_end(void *arg, const struct vdi_page *page)
 	return VD_OK;
 }
 
-static void say_nothing_found(const struct get *get)
+static void report_none_found(const struct get *get)
 {
 	if (get->query->namespace_name)
 		fprintf(stderr, "No resources found in %s namespace.\n", get->query->namespace_name);
@@ -103,7 +103,7 @@ static int print_list(const struct vdi_command *command, struct vdi_kube_session
 	if (query->output_format == VDI_AS_JSON && get.is_list)
 		printf("%s]\n}\n", get.count ? "\n    " : "");
 	else if (get.count == 0)
-		say_nothing_found(&get);
+		report_none_found(&get);
 	return fflush(stdout) == 0 && !ferror(stdout) ? VDI_EXIT_OK : VDI_EXIT_FAILED;
 }
 

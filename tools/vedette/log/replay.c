@@ -270,7 +270,7 @@ static bool all_caught_up(void *arg)
 }
 
 /* Prints progress at most once per second, on a terminal. */
-static void say_progress(struct replay *replay, const struct vd_player_progress *progress)
+static void report_progress(struct replay *replay, const struct vd_player_progress *progress)
 {
 	struct timespec now;
 
@@ -288,7 +288,7 @@ static bool has_ended(void *arg)
 	struct vd_player_progress progress;
 
 	vd_player_progress_get(replay->player, &progress);
-	say_progress(replay, &progress);
+	report_progress(replay, &progress);
 	return progress.ended || progress.resting || replay->output_failed;
 }
 
