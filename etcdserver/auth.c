@@ -1,4 +1,4 @@
-/* How: tokens are only in memory, as upstream's simple tokens: after a restart clients authenticate again. */
+/* Tokens are only in memory, as upstream's simple tokens: after a restart clients authenticate again. */
 #include "auth.h"
 
 #include <crypt.h>

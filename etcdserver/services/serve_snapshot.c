@@ -1,6 +1,6 @@
-/* How: the file is first written completely, without a name, in the directory of the persistent state (in
- * memory if there is none), then sent in pieces as the client reads. It contains one state of the store,
- * whatever is written meanwhile; the store's writer is not delayed. */
+/* The file is first written completely, without a name, in the directory of the persistent state (in memory
+ * if there is none), then sent in pieces as the client reads. It contains one state of the store, whatever is
+ * written meanwhile; the store's writer is not delayed. */
 #include "serve_snapshot.h"
 
 #include <openssl/evp.h>

@@ -1,4 +1,4 @@
-/* How: append encodes a record for the current segment into a buffer, flush writes the buffer after the
+/* Appending encodes a record for the current segment into a buffer; flushing writes the buffer after the
  * existing records; a failed write is repeated at the same offset. The next segment starts only when the
  * buffer is empty. So a record is encoded for a known segment, which determines whether an event needs a copy
  * of the record it replaced. */

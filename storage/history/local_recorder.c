@@ -1,7 +1,7 @@
-/* How: each run flushes the buffer, takes some batches of the watch, flushes, and then does what is due: a
- * mark if only the revision has advanced, a progress request, a sync, eviction. A batch is taken only if
- * there is a file for it. So a full disk pauses the watch (the client stops reading from etcd), and nothing
- * is lost unless etcd compacts meanwhile. */
+/* Each run flushes the buffer, takes some batches of the watch, flushes, and then does what is due: a mark if
+ * only the revision has advanced, a progress request, a sync, eviction. A batch is taken only if there is a
+ * file for it. So a full disk pauses the watch (the client stops reading from etcd), and nothing is lost
+ * unless etcd compacts meanwhile. */
 #include "local_store.h"
 
 #define ROUNDS_MAX 16

@@ -1,4 +1,4 @@
-/* How: everything that can fail in an iteration happens before or in the sync. After the sync only publish
+/* Everything that can fail in an iteration happens before or in the sync. After the sync only publish
  * remains, which allocates nothing and cannot fail. */
 #include "mvcc_writer.h"
 

@@ -1,6 +1,6 @@
-/* How: a run of the actor executes the users' commands, then handles every stream with work: messages, an
- * end, an expired timer, a request to send. A stream that exceeds its share continues in the next run, so
- * none delays the others.
+/* A run of the actor executes the users' commands, then handles every stream with work: messages, an end, an
+ * expired timer, a request to send. A stream that exceeds its share continues in the next run, so none delays
+ * the others.
  *
  * Commands are bits in the watch and a place in one list, so a command never allocates and cannot fail; a
  * watch is in the list at most once.

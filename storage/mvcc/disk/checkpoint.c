@@ -1,6 +1,6 @@
-/* How: LMDB without its lock file (the directory has a lock) and without readers at run time, so a write
- * always finds the pages that the commit before the last one freed. Records are appended in key order, which
- * LMDB does fast and packs full.
+/* LMDB without its lock file (the directory has a lock) and without readers at run time, so a write always
+ * finds the pages that the commit before the last one freed. Records are appended in key order, which LMDB
+ * does fast and packs full.
  *
  * LMDB has no checksums, follows damaged page numbers wherever they lead, and dies of SIGBUS behind the end
  * of a cut file. Therefore
@@ -85,7 +85,7 @@ uint64_t vdi_checkpoint_checksum(const void *body, size_t size, vd_rev revision,
 	return XXH3_64bits_withSeed(body, size, ((uint64_t) revision << 20) ^ sub);
 }
 
-/* Splits a stored value: checksum and what it covers. */
+/* Splits a stored value into its checksum and the body that the checksum covers. */
 static bool verified(struct vd_bytes value, vd_rev revision, uint32_t sub, struct vd_bytes *ret_body,
 		     uint64_t *ret_checksum)
 {
@@ -213,7 +213,7 @@ void vdi_checkpoint_forget_pages(const struct vdi_checkpoint *checkpoint)
 	mdb_txn_abort(txn);
 }
 
-/* A record as it lies in the table. */
+/* Decodes a record of the table. */
 static vd_status read_record(struct vdi_checkpoint *checkpoint, struct vd_bytes key, struct vd_bytes value,
 			     struct vdi_record *ret_record, uint64_t *ret_checksum, struct vd_error *reterr)
 {

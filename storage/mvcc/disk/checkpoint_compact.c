@@ -12,7 +12,7 @@ bool vdi_checkpoint_compact_pending(const struct vdi_checkpoint *checkpoint)
 	return checkpoint->meta.compacted > 0 && !checkpoint->is_swept;
 }
 
-/* Keys of dead records seen in one step, and the record that the next step begins with. */
+/* Keys of dead records found in one step, and the record that the next step begins with. */
 struct sweep {
 	uint8_t (*keys)[VDI_CHECKPOINT_KEY_SIZE];
 	size_t	 count;
