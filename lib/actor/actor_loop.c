@@ -41,12 +41,12 @@ struct vdi_loop {
 	struct vd_executor   executor;
 
 	/* Loop thread only. */
-	struct event wake_event;   /* eventfd is readable */
-	struct event turn_event;   /* zero timeout: dispatch in the next iteration */
-	struct event timer_event;  /* timerfd is readable */
-	vd_mono	     timer_fd_due; /* deadline set in the timerfd */
-	vd_dur	     cpu;	   /* CPU time of the thread at cpu_read */
-	vd_mono	     cpu_read;	   /* end of an iteration */
+	struct event wake_event;      /* eventfd is readable */
+	struct event iteration_event; /* zero timeout: dispatch in the next iteration */
+	struct event timer_event;     /* timerfd is readable */
+	vd_mono	     timer_fd_due;    /* deadline set in the timerfd */
+	vd_dur	     cpu;	      /* CPU time of the thread at cpu_read */
+	vd_mono	     cpu_read;	      /* end of an iteration */
 
 	/* Written by the loop thread, read by any thread. */
 	_Atomic int64_t	   work_began_ns; /* start of the work of this iteration; 0: not started */
@@ -67,12 +67,12 @@ struct vdi_loop {
 /* Loop whose callbacks the current thread runs. */
 static __thread struct vdi_loop *current_loop;
 
-static void take_turn(struct vdi_loop *loop)
+static void request_iteration(struct vdi_loop *loop)
 {
 	static const struct timeval zero;
 
-	if (!evtimer_pending(&loop->turn_event, NULL))
-		VDI_CHECK(evtimer_add(&loop->turn_event, &zero) == 0);
+	if (!evtimer_pending(&loop->iteration_event, NULL))
+		VDI_CHECK(evtimer_add(&loop->iteration_event, &zero) == 0);
 }
 
 /* Makes the loop check queue, timers and stop flag. The caller holds the lock; it is released here, before
@@ -84,7 +84,7 @@ static void notify_and_unlock(struct vdi_loop *loop)
 
 	if (!is_silent && current_loop == loop) {
 		vdi_lock_release(&loop->ready.lock);
-		take_turn(loop);
+		request_iteration(loop);
 		return;
 	}
 	loop->is_notified |= !is_silent;
@@ -263,7 +263,7 @@ static void dispatch(struct vdi_loop *loop)
 	if (is_stopping)
 		event_base_loopbreak(loop->base);
 	else if (has_more)
-		take_turn(loop);
+		request_iteration(loop);
 }
 
 static void drain(int fd)
@@ -296,7 +296,7 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 	dispatch(loop);
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *arg)
+static void on_iteration(evutil_socket_t fd, short what, void *arg)
 {
 	(void) fd;
 	(void) what;
@@ -358,7 +358,7 @@ vd_status vdi_loop_new(const struct vd_env *env, struct vdi_loop **ret_loop)
 			 loop) != 0 ||
 	    event_assign(&loop->timer_event, loop->base, loop->timer_fd, EV_READ | EV_PERSIST, on_time,
 			 loop) != 0 ||
-	    evtimer_assign(&loop->turn_event, loop->base, on_turn, loop) != 0 ||
+	    evtimer_assign(&loop->iteration_event, loop->base, on_iteration, loop) != 0 ||
 	    event_add(&loop->wake_event, NULL) != 0 || event_add(&loop->timer_event, NULL) != 0) {
 		free_loop(loop);
 		return VD_NOMEM;
@@ -434,7 +434,7 @@ struct vdi_loop *vdi_loop_free(struct vdi_loop *loop)
 	vdi_run_queue_drain(&loop->ready);
 	event_del(&loop->wake_event);
 	event_del(&loop->timer_event);
-	evtimer_del(&loop->turn_event);
+	evtimer_del(&loop->iteration_event);
 	free_loop(loop);
 	return NULL;
 }
