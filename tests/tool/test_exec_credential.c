@@ -1,4 +1,4 @@
-/* Credential programs that do not end, or print garbage. The other cases use servers, in test_kube.py. */
+/* Credential programs that do not end, or print garbage. The other cases use servers, in test_kubeconfig.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -158,12 +158,12 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		     { 0, "resource-version-match", VDI_OPTION_CHOICE, "RULE",
 		       "rule for --resource-version: Exact or NotOlderThan (default NotOlderThan)", &match,
 		       "Exact|NotOlderThan" },
-		     { 0, "history", VDI_OPTION_FLAG, NULL, "changes of the object in the server's history",
-		       &history },
+		     { 0, "history", VDI_OPTION_FLAG, NULL,
+		       "print the changes of the object in the server's history", &history },
 		     { 0, "since", VDI_OPTION_TEXT, "N", "with --history: changes after this resourceVersion",
 		       &since },
 		     { 0, "diff", VDI_OPTION_TEXT, "A..B",
-		       "differences between two resourceVersions; A alone: between A and now", &diff },
+		       "print the differences between two resourceVersions; A alone: between A and now", &diff },
 		     { 0, "raw", VDI_OPTION_TEXT, "PATH", "print the server's response for this path", &raw },
 	};
 
