@@ -259,9 +259,10 @@ static vd_status check_quota(struct vdi_backend *backend, size_t size, struct vd
 
 	if (backend->quota_bytes <= 0 || used + (int64_t) size <= backend->quota_bytes)
 		return VD_OK;
-	return vd_error_set(reterr, VD_NO_SPACE,
-			    "the quota is used up: %s has %lld of %lld bytes; deletes and compaction go on",
-			    backend->dir->path, (long long) used, (long long) backend->quota_bytes);
+	return vd_error_set(
+		reterr, VD_NO_SPACE,
+		"the quota is used up: %s has %lld of %lld bytes; deletes and compaction continue",
+		backend->dir->path, (long long) used, (long long) backend->quota_bytes);
 }
 
 /* Room for the commit in the checkpoint first: the journal's next file may be small. */
@@ -300,7 +301,7 @@ vd_status vdi_backend_append(struct vdi_backend *backend, const struct vdi_commi
 		backend->is_over_quota = false;
 		return vd_error_set(reterr, VD_NO_SPACE, "the disk is full: %s%s", why.message,
 				    frees ? "; the reserve for deletes is used up as well" :
-					    "; deletes and compaction go on");
+					    "; deletes and compaction continue");
 	}
 	if (status != VD_OK && reterr)
 		*reterr = why;

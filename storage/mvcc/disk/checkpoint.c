@@ -175,11 +175,11 @@ static vd_status read_meta(struct vdi_checkpoint *checkpoint, struct vd_error *r
 		memcpy(&format, value.mv_data, 4);
 		if (format > VDI_CHECKPOINT_FORMAT)
 			status = vd_error_set(reterr, VD_NEWER_FORMAT,
-					      "%s/%s has format %u; this program knows formats up to %u",
+					      "%s/%s has format %u; this program supports formats up to %u",
 					      checkpoint->dir->path, VDI_CHECKPOINT_NAME, format,
 					      VDI_CHECKPOINT_FORMAT);
 		else if (format != VDI_CHECKPOINT_FORMAT || value.mv_size != sizeof checkpoint->meta + 8)
-			status = damaged(checkpoint, 0, "its meta entry makes no sense", reterr);
+			status = damaged(checkpoint, 0, "its meta entry is invalid", reterr);
 		else
 			memcpy(&checkpoint->meta, value.mv_data, sizeof checkpoint->meta);
 	}
@@ -226,7 +226,8 @@ static vd_status read_record(struct vdi_checkpoint *checkpoint, struct vd_bytes 
 	if (!verified(value, revision, key_sub(key.data), &body, ret_checksum))
 		return damaged(checkpoint, revision, "the checksum of a record is wrong", reterr);
 	if (vdi_record_decode(body, revision, ret_record) != VD_OK || ret_record->sub != key_sub(key.data))
-		return damaged(checkpoint, revision, "a record is whole but makes no sense", reterr);
+		return damaged(checkpoint, revision, "a record is complete but its content is invalid",
+			       reterr);
 	return VD_OK;
 }
 

@@ -248,7 +248,7 @@ static vd_status check_free_list(struct walker *walker, const uint8_t *list, uin
 	uint64_t count = size >= 8 ? u64_at(list) : UINT64_MAX;
 
 	if (count > size / 8 || (count + 1) * 8 > size)
-		return damaged(walker, from, "a list of free pages makes no sense");
+		return damaged(walker, from, "a list of free pages is invalid");
 	for (uint64_t i = 1; i <= count; i++)
 		VDI_TRY(claim(walker, u64_at(list + i * 8), 1, from));
 	return VD_OK;
@@ -281,7 +281,7 @@ static vd_status check_overflow(struct walker *walker, const struct walk *walk, 
 	if (u64_at(bytes) != page || u16_at(bytes + 10) != PAGE_OVERFLOW || pages != count)
 		return damaged(walker, page, "this is not the overflow page it should be");
 	if (walk->kind == TREE_MAIN)
-		return damaged(walker, from, "a tree makes no sense");
+		return damaged(walker, from, "a tree is invalid");
 	if (walk->kind == TREE_FREE)
 		return check_free_list(walker, bytes + PAGE_HEADER_SIZE, size, page);
 	return visit(walker, walk, key, (struct vd_bytes) { bytes + PAGE_HEADER_SIZE, size });
@@ -298,17 +298,17 @@ static vd_status check_leaf_node(struct walker *walker, const struct walk *walk,
 
 	if (flags & NODE_BIG) {
 		if (flags != NODE_BIG || room < 8)
-			return damaged(walker, page, "a node makes no sense");
+			return damaged(walker, page, "a node is invalid");
 		return check_overflow(walker, walk, key, u64_at(data), size, page);
 	}
 	if (flags != (walk->kind == TREE_MAIN ? NODE_TREE : 0) || size > room)
-		return damaged(walker, page, "a node makes no sense");
+		return damaged(walker, page, "a node is invalid");
 	if (walk->kind == TREE_FREE)
 		return check_free_list(walker, data, size, page);
 	if (walk->kind == TREE_NAMED)
 		return visit(walker, walk, key, (struct vd_bytes) { data, size });
 	if (size != TREE_SIZE)
-		return damaged(walker, page, "a tree makes no sense");
+		return damaged(walker, page, "a tree is invalid");
 	memcpy(&tree, data, sizeof tree);
 	return walk_tree(walker, &tree, TREE_NAMED, key);
 }
@@ -380,7 +380,7 @@ static vd_status walk_page(struct walker *walker, struct walk *walk, uint64_t nu
 		/* The first key of a branch page counts as the lowest possible one and is not read. */
 		if (is_leaf || i > 0) {
 			if (walk->kind == TREE_FREE && key.size != 8)
-				return damaged(walker, number, "a node makes no sense");
+				return damaged(walker, number, "a node is invalid");
 			if ((before.data && compare(walk->kind, key, before) < (is_leaf && i == 0  ? 0 :
 										i == 1 && !is_leaf ? 0 :
 												     1)) ||

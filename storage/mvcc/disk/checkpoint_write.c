@@ -225,7 +225,7 @@ static vd_status senseless(struct vdi_checkpoint *checkpoint, const struct vdi_s
 			   struct vd_error *reterr)
 {
 	vdi_checkpoint_abort(checkpoint);
-	return vd_error_set(reterr, VD_CORRUPT, "journal record %llu is whole but makes no sense",
+	return vd_error_set(reterr, VD_CORRUPT, "journal record %llu is complete but its content is invalid",
 			    (unsigned long long) record->index);
 }
 

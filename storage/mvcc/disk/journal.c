@@ -148,7 +148,7 @@ static vd_status choose_first(struct vdi_journal *journal, const struct listing 
 				    (unsigned long long) journal->covered + 1);
 	if (journal->covered > 0)
 		return vd_error_set(reterr, VD_CORRUPT,
-				    "%s: the journal is missing, yet the checkpoint knows of %llu records",
+				    "%s: the journal is missing, yet the checkpoint contains %llu records",
 				    journal->dir->path, (unsigned long long) journal->covered);
 	*ret_first = *ret_end = 0;
 	return VD_OK;
@@ -296,10 +296,11 @@ static vd_status find_and_check(struct vdi_journal *journal, const uint8_t *stor
 	memcpy(journal->store_id, store_id ? store_id : header.store_id, VDI_STORE_ID_SIZE);
 	VDI_TRY(walk_all(&walk, reterr));
 	if (journal->next_index <= journal->covered)
-		return vd_error_set(reterr, VD_CORRUPT,
-				    "%s: the journal ends at record %llu, yet the checkpoint knows of %llu",
-				    journal->dir->path, (unsigned long long) journal->next_index - 1,
-				    (unsigned long long) journal->covered);
+		return vd_error_set(
+			reterr, VD_CORRUPT,
+			"%s: the journal ends at record %llu, yet the checkpoint contains records up to %llu",
+			journal->dir->path, (unsigned long long) journal->next_index - 1,
+			(unsigned long long) journal->covered);
 	return VD_OK;
 }
 

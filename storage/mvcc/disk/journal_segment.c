@@ -202,7 +202,7 @@ vd_status vdi_segment_header_read(struct vdi_file *file, enum vdi_segment_family
 		return damaged(file, 0, "the checksum of the header is wrong", reterr);
 	if (disk.format > VDI_SEGMENT_FORMAT)
 		return vd_error_set(reterr, VD_NEWER_FORMAT,
-				    "%s/%s has format %u; this program knows formats up to %u",
+				    "%s/%s has format %u; this program supports formats up to %u",
 				    file->dir->path, file->name, disk.format, VDI_SEGMENT_FORMAT);
 	if (disk.format != VDI_SEGMENT_FORMAT || disk.header_size != sizeof disk ||
 	    disk.sequence != sequence || disk.first_index == 0)
@@ -409,7 +409,7 @@ vd_status vdi_segment_reader_classify_end(struct vdi_segment_reader *reader, str
 		if (bytes)
 			return vd_error_set(reterr, VD_CORRUPT,
 					    "%s/%s is damaged at offset %lld: record %llu is unreadable, yet "
-					    "%llu at %lld is whole",
+					    "%llu at %lld is complete",
 					    reader->file->dir->path, reader->file->name,
 					    (long long) reader->offset,
 					    (unsigned long long) reader->next_index,

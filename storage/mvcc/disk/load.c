@@ -20,10 +20,10 @@ void vdi_load_fini(struct vdi_load *load)
 
 static vd_status senseless(const struct vdi_segment_record *record, struct vd_error *reterr)
 {
-	return vd_error_set(reterr, VD_CORRUPT,
-			    "journal record %llu (offset %lld, revision %lld) is whole but makes no sense",
-			    (unsigned long long) record->index, (long long) record->offset,
-			    (long long) record->revision);
+	return vd_error_set(
+		reterr, VD_CORRUPT,
+		"journal record %llu (offset %lld, revision %lld) is complete but its content is invalid",
+		(unsigned long long) record->index, (long long) record->offset, (long long) record->revision);
 }
 
 vd_status vdi_load_survey(void *arg, const struct vdi_segment_record *record, struct vd_error *reterr)

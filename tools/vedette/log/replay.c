@@ -588,7 +588,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		  "faults, separated by commas: disconnect=P, compact=P, error=P, delay=D, delay-rate=P, "
 		  "stale=D, refuse=P, lose=P, too-large=P, slow=D, "
 		  "cut=P, disconnect@REV, compact@REV, error@REV; P: probability, D: duration "
-		  "(docs/EVENT-LOG.md)",
+		  "(see man vedette)",
 		  &replay.faults },
 		{ 0, "loop", VDI_OPTION_NUMBER, "N",
 		  "number of times to play the log, at increasing revisions; 0: for ever, with --listen or "
