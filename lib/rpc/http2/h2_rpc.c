@@ -26,7 +26,7 @@ static void deliver_kept(struct vdi_h2_rpc *rpc);
 
 /* ---- Posting, on any thread ---- */
 
-static void post_locked(struct vdi_h2_rpc *rpc)
+void vdi_h2_rpc_post_locked(struct vdi_h2_rpc *rpc)
 {
 	struct vdi_h2_client *client = rpc->client;
 
@@ -42,10 +42,10 @@ void vdi_h2_rpc_stop_locked(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decisio
 	if (rpc->decision != VDI_H2_UNDECIDED)
 		return;
 	rpc->decision = decision;
-	post_locked(rpc);
+	vdi_h2_rpc_post_locked(rpc);
 }
 
-static void stop(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision, size_t too_big_size)
+void vdi_h2_rpc_stop(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision, size_t too_big_size)
 {
 	vdi_lock_acquire(&rpc->client->lock);
 	if (rpc->decision == VDI_H2_UNDECIDED)
@@ -56,7 +56,7 @@ static void stop(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision, size_t t
 
 /* ---- Ends ---- */
 
-static void free_rpc(struct vdi_h2_rpc *rpc)
+void vdi_h2_rpc_free(struct vdi_h2_rpc *rpc)
 {
 	vdi_h2_outbox_fini(&rpc->outbox);
 	vdi_h2_inbox_fini(&rpc->inbox);
@@ -146,7 +146,7 @@ static void end(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *how)
 		vdi_h2_loop_wake(client->h2_loop);
 	vdi_lock_release(&client->lock);
 	if (is_mine)
-		free_rpc(rpc);
+		vdi_h2_rpc_free(rpc);
 }
 
 static void end_with(struct vdi_h2_rpc *rpc, int code, const char *words, bool is_unsent, bool is_local)
@@ -652,181 +652,4 @@ void vdi_h2_rpc_lost(struct vdi_h2_rpc *rpc, const char *why)
 		end_with(rpc, VDI_RPC_UNAVAILABLE, words, false, false);
 	else
 		wait_again(rpc, words);
-}
-
-/* ---- Functions for the client's user ---- */
-
-static vd_status new_rpc(struct vdi_rpc_client *base, const struct vdi_rpc_request *request, bool is_stream,
-			 struct vdi_h2_rpc **ret_rpc)
-{
-	struct vdi_h2_client *client = VDI_CONTAINER_OF(base, struct vdi_h2_client, client);
-	struct vdi_h2_rpc    *rpc = VDI_NEW(struct vdi_h2_rpc);
-	vd_status	      status;
-
-	if (rpc == NULL)
-		return VD_NOMEM;
-	rpc->base.call.client = base;
-	rpc->client = client;
-	rpc->is_stream = is_stream;
-	rpc->is_single = !is_stream || request->half_close;
-	rpc->method = request->method;
-	rpc->deadline =
-		request->timeout.ns > 0 ? vd_mono_add(vd_env_now(client->env), request->timeout) : VD_NEVER;
-	rpc->sent_last = &rpc->sent;
-	vdi_h2_outbox_init(&rpc->outbox);
-	vdi_h2_inbox_init(&rpc->inbox, client->receive_size_max);
-	rpc->outbox.retains = !is_stream;
-	status = vdi_h2_pairs_make(request->metadata, request->metadata_count, &rpc->pairs);
-	if (status == VD_OK && rpc->is_single) {
-		rpc->outbox.is_ending = true;
-		if (request->message.size > client->send_size_max) {
-			rpc->decision = VDI_H2_TOO_BIG;
-			rpc->too_big_size = request->message.size;
-		} else {
-			struct vdi_h2_outgoing *outgoing;
-
-			status = vdi_h2_outgoing_new(request->message, NULL, &outgoing);
-			if (status == VD_OK)
-				vdi_h2_outbox_push(&rpc->outbox, outgoing);
-		}
-	}
-	if (status != VD_OK) {
-		free_rpc(rpc);
-		return status == VD_TOO_BIG ? VD_INVALID_ARGUMENT : status;
-	}
-	*ret_rpc = rpc;
-	return VD_OK;
-}
-
-/* Adds the rpc to the client, which now lives until the rpc has ended. Sets *ret before that can happen. */
-static vd_status admit(struct vdi_h2_rpc *rpc, int endpoint, void **ret)
-{
-	struct vdi_h2_client *client = rpc->client;
-	vd_status	      status = VD_OK;
-
-	vdi_lock_acquire(&client->lock);
-	if (client->is_closing)
-		status = VD_CLOSED;
-	else if (endpoint != VDI_RPC_ANY_ENDPOINT &&
-		 (endpoint < 0 || (size_t) endpoint >= client->channel_count))
-		status = VD_INVALID_ARGUMENT;
-	else {
-		if (endpoint != VDI_RPC_ANY_ENDPOINT) {
-			rpc->only = client->channels[endpoint];
-			rpc->only->references++;
-		}
-		if (ret)
-			*ret = rpc;
-		TAILQ_INSERT_TAIL(&client->live, rpc, live_node);
-		post_locked(rpc);
-	}
-	vdi_lock_release(&client->lock);
-	if (status != VD_OK)
-		free_rpc(rpc);
-	return status;
-}
-
-vd_status vdi_h2_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
-		      vdi_rpc_done_fn done, void *arg, struct vdi_rpc_call **ret_call)
-{
-	struct vdi_h2_rpc *rpc;
-
-	VDI_TRY(new_rpc(client, request, false, &rpc));
-	rpc->done = done;
-	rpc->arg = arg;
-	return admit(rpc, request->endpoint, (void **) ret_call);
-}
-
-void vdi_h2_call_cancel(struct vdi_rpc_call *call)
-{
-	stop(VDI_CONTAINER_OF(call, struct vdi_h2_rpc, base.call), VDI_H2_CANCELED, 0);
-}
-
-vd_status vdi_h2_stream_open(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
-			     const struct vdi_rpc_stream_handlers *handlers, void *arg,
-			     struct vdi_rpc_stream **ret_stream)
-{
-	struct vdi_h2_rpc *rpc;
-
-	VDI_TRY(new_rpc(client, request, true, &rpc));
-	rpc->handlers = handlers;
-	rpc->arg = arg;
-	return admit(rpc, request->endpoint, (void **) ret_stream);
-}
-
-static struct vdi_h2_rpc *rpc_of(struct vdi_rpc_stream *stream)
-{
-	return VDI_CONTAINER_OF(stream, struct vdi_h2_rpc, base.stream);
-}
-
-vd_status vdi_h2_stream_send(struct vdi_rpc_stream *stream, struct vd_bytes message)
-{
-	struct vdi_h2_rpc      *rpc = rpc_of(stream);
-	struct vdi_h2_client   *client = rpc->client;
-	struct vdi_h2_outgoing *outgoing;
-
-	if (message.size > client->send_size_max) {
-		stop(rpc, VDI_H2_TOO_BIG, message.size);
-		return VD_OK;
-	}
-	if (vdi_h2_outgoing_new(message, NULL, &outgoing) != VD_OK)
-		return VD_NOMEM;
-	vdi_lock_acquire(&client->lock);
-	if (!rpc->is_ended && !rpc->wants_half_close && !rpc->is_single) {
-		*rpc->sent_last = outgoing;
-		rpc->sent_last = &outgoing->next;
-		outgoing = NULL;
-		post_locked(rpc);
-	}
-	vdi_lock_release(&client->lock);
-	(void) vdi_h2_outgoing_free(outgoing);
-	return VD_OK;
-}
-
-void vdi_h2_stream_receive(struct vdi_rpc_stream *stream)
-{
-	struct vdi_h2_rpc    *rpc = rpc_of(stream);
-	struct vdi_h2_client *client = rpc->client;
-
-	atomic_store_explicit(&rpc->wants_message, true, memory_order_release);
-	if (vdi_loop_is_current(client->loop) && rpc->is_delivering)
-		return; /* the loop's thread checks for posts itself */
-	vdi_lock_acquire(&client->lock);
-	post_locked(rpc);
-	vdi_lock_release(&client->lock);
-}
-
-void vdi_h2_stream_half_close(struct vdi_rpc_stream *stream)
-{
-	struct vdi_h2_rpc    *rpc = rpc_of(stream);
-	struct vdi_h2_client *client = rpc->client;
-
-	vdi_lock_acquire(&client->lock);
-	rpc->wants_half_close = true;
-	post_locked(rpc);
-	vdi_lock_release(&client->lock);
-}
-
-void vdi_h2_stream_cancel(struct vdi_rpc_stream *stream)
-{
-	stop(rpc_of(stream), VDI_H2_CANCELED, 0);
-}
-
-void vdi_h2_stream_free(struct vdi_rpc_stream *stream)
-{
-	struct vdi_h2_rpc    *rpc;
-	struct vdi_h2_client *client;
-	bool		      is_gone;
-
-	if (stream == NULL)
-		return;
-	rpc = rpc_of(stream);
-	client = rpc->client;
-	vdi_lock_acquire(&client->lock);
-	VDI_CHECK(rpc->is_ended && !rpc->is_freed);
-	rpc->is_freed = true;
-	is_gone = rpc->is_gone;
-	vdi_lock_release(&client->lock);
-	if (is_gone)
-		free_rpc(rpc);
 }

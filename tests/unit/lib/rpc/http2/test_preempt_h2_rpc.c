@@ -126,6 +126,7 @@ static void fake_describe(struct vdi_h2_client *client, const struct vdi_h2_chan
 #define nghttp2_session_want_write(session, ...) ((void) (session), 0)
 #define nghttp2_session_consume_stream(session, ...) ((void) (session), 0)
 #include "h2_rpc.c"
+#include "h2_rpc_user.c"
 
 /* ---- What users are told ---- */
 
