@@ -177,7 +177,7 @@ static bool endpoint_state(struct vdi_rpc_client *base, size_t index,
 	return found;
 }
 
-/* ---- Rounds ---- */
+/* ---- Iterations ---- */
 
 static void cut_locked(struct vdi_grpc_client *client)
 {
@@ -312,20 +312,6 @@ static void close_client(struct vdi_rpc_client *base, void (*done)(void *arg), v
 	vdi_lock_release(&client->lock);
 }
 
-/* The scheme of the first endpoint selects TLS for all. */
-static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *ret_tls,
-			    struct vd_error *reterr)
-{
-	struct vdi_rpc_endpoint first;
-
-	if (options->endpoint_count == 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: no available endpoints");
-	VDI_TRY(vdi_rpc_endpoint_parse(options->endpoints[0], &first, reterr));
-	vdi_free(first.address);
-	*ret_tls = first.scheme == VDI_RPC_TLS || (first.scheme == VDI_RPC_AS_CONFIGURED && options->tls);
-	return VD_OK;
-}
-
 /* Core bounds neither headers nor messages while it receives them; this bounds the memory that a faulty
  * server can make the client use. */
 static size_t memory_max(const struct vdi_grpc_client *client)
@@ -344,7 +330,8 @@ static vd_status set_up(struct vdi_grpc_client *client, const struct vdi_rpc_cli
 							.arg = client,
 							.lends = true };
 
-	VDI_TRY(decide_tls(options, &client->has_tls, reterr));
+	VDI_TRY(vdi_rpc_endpoints_use_tls(options->endpoints, options->endpoint_count, options->tls != NULL,
+					  &client->has_tls, reterr));
 	if (options->tls && options->tls->server_name) {
 		client->server_name = vdi_strdup(options->tls->server_name);
 		if (client->server_name == NULL)
