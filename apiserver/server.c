@@ -89,7 +89,8 @@ static vd_status parse_listen(const char *text, struct listen_address *ret_addre
 	return VD_OK;
 }
 
-/* Who reaches an address from elsewhere must show who it is, and not so that others can read it. */
+/* Refuses an address that other machines reach, unless clients are authenticated and their credentials are
+ * encrypted. */
 static vd_status check_reach(const struct vd_server *server, const struct listen_address *address,
 			     const char *text, struct vd_error *reterr)
 {
@@ -352,7 +353,7 @@ static vd_status build(struct vd_server *server, struct vd_error *reterr)
 	return vdi_kinds_run(&server->kinds, reterr);
 }
 
-/* What only zeroed options would mean: no client, or every request too late at once. */
+/* Refuses zeroed options: they would mean no connection, or requests that time out at once. */
 static vd_status check_options(const struct vd_server_options *options, struct vd_error *reterr)
 {
 	const struct {

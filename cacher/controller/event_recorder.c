@@ -223,7 +223,7 @@ static void retry_current(struct vd_event_recorder *recorder, vd_mono now, const
 		end_current(recorder, FAILED);
 		return;
 	}
-	/* So that clients do not all come back at the same time after an outage. */
+	/* After an outage clients must not all send at the same time. */
 	if (recorder->attempts == 1)
 		delay.ns = (int64_t) vd_env_random_below(recorder->env, (uint64_t) delay.ns + 1);
 	recorder->attempt_at = vd_mono_add(now, delay);

@@ -158,7 +158,7 @@ static bool has_callers(struct vd_kube_informer *informer)
 	return result;
 }
 
-/* What was shared has ended, or has other users. */
+/* Detaches from the shared informer, which has ended or has other users. */
 static void leave(struct vd_kube_informer *informer)
 {
 	bool is_closed = is_closing(informer), has_to_wait = is_closed && has_callers(informer);

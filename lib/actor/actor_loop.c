@@ -1,6 +1,4 @@
-/* How a wake reaches the loop, and how its timers work.
- *
- * Ready actors are in a queue under the loop's lock. Another thread that queues the first of them writes to
+/* Ready actors are in a queue under the loop's lock. Another thread that queues the first of them writes to
  * the eventfd, unless the loop is dispatching and will check the queue again anyway. On the loop's own thread
  * no write is needed: an event with a zero timeout makes libevent call the dispatch in its next iteration,
  * after it has polled the sockets.

@@ -20,7 +20,7 @@
  * the request that the line is about. */
 #define BATCH_DELAY VD_MS(5)
 #define BATCH_SIZE ((size_t) 512 << 10)
-/* How long closing waits for the reader of a pipe that does not read. */
+/* Maximum time that closing waits for the reader of a pipe that does not read. */
 #define ROUND_MS 100
 #define ROUNDS_AT_THE_END 10
 

@@ -9,7 +9,7 @@
 #include "json_scan.h"
 #include "log_writer.h"
 
-/* Of text, from which on a compressed log writes a frame. */
+/* Size of the text, in bytes, at which a compressed log writes a frame. */
 #define VDI_LOG_FRAME_SIZE ((size_t) 1 << 20)
 
 struct vdi_log_frame {

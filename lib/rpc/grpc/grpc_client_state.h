@@ -122,7 +122,7 @@ struct vdi_grpc_rpc {
 	bool was_opened; /* the stream's metadata was sent */
 };
 
-/* Where core stores the status of a call. */
+/* The status of a call, written by core. */
 struct vdi_grpc_status {
 	grpc_status_code    code;
 	grpc_slice	    details;

@@ -66,7 +66,8 @@ struct vdi_h2_server_loop {
 	bool				 is_notified;  /* closing has ended all calls; new ones are refused */
 };
 
-/* Of detection, connection and older one is set; detection until the protocol is known. At the end none. */
+/* At most one of detection, connection and older is set: detection until the protocol is known, none at the
+ * end. */
 struct vdi_h2_server_connection {
 	struct vdi_h2_server_loop	*loop;
 	struct vdi_h2_detection		*detection;

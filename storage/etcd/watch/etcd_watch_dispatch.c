@@ -1,4 +1,4 @@
-/* How the server's messages are matched to the watches of a stream.
+/* Matches the server's messages to the watches of a stream.
  *
  * - created: for the oldest pending create: established, or failed (id -1, or canceled at once)
  * - canceled: by the server, or the response to a cancel
