@@ -334,7 +334,7 @@ static void check_names(struct vdi_definitions *definitions, struct vdi_definiti
 	}
 	for (size_t i = 0; i < declared->count && conflict == NULL && definition->crd.stored; i++)
 		conflict = conflict_with(definition, declared->items[i],
-					 " by a kind that this server was told of at its start", message);
+					 " by a kind that was declared at the start of this server", message);
 	definition->is_conflict_ours = conflict != NULL;
 	for (struct vdi_definition *other = definitions->first;
 	     other && conflict == NULL && definition->crd.stored; other = other->next)

@@ -176,7 +176,8 @@ static void detach(struct vdi_delivery_worker *worker, struct vd_watcher *watche
 		vdi_subscription_leave_cacher(worker, watcher);
 }
 
-/* Ends the watcher and tells its sink, unless the watcher is closing. The watcher may be freed afterwards. */
+/* Ends the watcher and notifies its sink, unless the watcher is closing. The watcher may be freed
+ * afterwards. */
 void vdi_subscription_end_watcher(struct vdi_delivery_worker *worker, struct vd_watcher *watcher,
 				  vd_status reason)
 {
