@@ -1,6 +1,6 @@
 /* The writes that follow from the state of a definition: its status, the deletion of its objects, the removal
- * of its finalizer. One write of a definition is outstanding at a time. Its edit runs on a thread of the store
- * and uses only the copies in struct vdi_definition_call.
+ * of its finalizer. One write of a definition is outstanding at a time. Its edit runs on a thread of the
+ * store and uses only the copies in struct vdi_definition_call.
  */
 #include "definitions_state.h"
 

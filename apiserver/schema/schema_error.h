@@ -12,8 +12,8 @@
 
 /* Returns "object", "string" and so on; "" for VDI_TYPE_NONE. */
 const char *vdi_schema_type_name(enum vdi_schema_type type);
-/* Returns the field of an error: the prefix and the path below it, then more and more_text. Borrowed until the
- * next call. */
+/* Returns the field of an error: the prefix and the path below it, then more and more_text. Borrowed until
+ * the next call. */
 struct vd_bytes vdi_schema_error_field(struct vdi_schema_validator *validator, const char *more,
 				       struct vd_bytes more_text);
 /* Adds an error without a field, as upstream does for errors other than openapierrors.Validation. */

@@ -1,5 +1,5 @@
-/* Checks of strings, numbers and enums against a schema, as those of k8s.io/kube-openapi. Each returns false if
- * the value is invalid, and adds an error. For schema_validate.c. */
+/* Checks of strings, numbers and enums against a schema, as those of k8s.io/kube-openapi. Each returns false
+ * if the value is invalid, and adds an error. For schema_validate.c. */
 #ifndef VDI_SCHEMA_SCALAR_H
 #define VDI_SCHEMA_SCALAR_H
 

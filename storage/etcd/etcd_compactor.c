@@ -179,8 +179,9 @@ static void claim_answered(struct vdi_etcd_compactor *compactor, const struct vd
 	}
 	compactor->version++;
 	compactor->claimed = revision;
+	/* At the first attempt no revision is known to be old enough. */
 	if (revision == 0)
-		end_attempt(compactor, "", VD_OK, ""); /* the first one: no revision is known to be old enough */
+		end_attempt(compactor, "", VD_OK, "");
 	else
 		begin_compaction(compactor);
 }

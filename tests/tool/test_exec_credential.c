@@ -1,4 +1,5 @@
-/* Credential programs that do not end, or print garbage. The other cases use servers, in test_kubeconfig.py. */
+/* Credential programs that do not end, or print garbage. The other cases use servers, in
+ * test_kubeconfig.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* The functions of a call or stream for the client's user: they make an rpc and post its changes to the loop. */
+/* The functions of a call or stream for the client's user: they make an rpc and post its changes to the
+ * loop. */
 #include "h2_client_state.h"
 
 static vd_status new_rpc(struct vdi_rpc_client *base, const struct vdi_rpc_request *request, bool is_stream,

@@ -1,6 +1,6 @@
 /* A start locks the directory, opens the checkpoint, verifies the journal after it, passes the state to the
- * sink, and only then changes files. So damage is found before the first byte is written. Afterwards the writer
- * uses the journal only; the checkpointer, an actor, reads the journal's files. */
+ * sink, and only then changes files. So damage is found before the first byte is written. Afterwards the
+ * writer uses the journal only; the checkpointer, an actor, reads the journal's files. */
 #include "backend.h"
 
 #include "backend_tuning.h"

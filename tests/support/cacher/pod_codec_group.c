@@ -6,7 +6,8 @@ int pod_codec_start(void **state)
 {
 	(void) state;
 	codec = pod_codec_new();
-	/* A test that counts allocations must not count the memory that the codec keeps after its first object. */
+	/* A test that counts allocations must not count the memory that the codec keeps after its first
+	 * object. */
 	vd_object_unref(pod_new(codec, "n0", "x", NULL, NULL, 1));
 	return 0;
 }

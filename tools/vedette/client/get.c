@@ -163,7 +163,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		     { 0, "since", VDI_OPTION_TEXT, "N", "with --history: changes after this resourceVersion",
 		       &since },
 		     { 0, "diff", VDI_OPTION_TEXT, "A..B",
-		       "print the differences between two resourceVersions; A alone: between A and now", &diff },
+		       "print the differences between two resourceVersions; A alone: A and now", &diff },
 		     { 0, "raw", VDI_OPTION_TEXT, "PATH", "print the server's response for this path", &raw },
 	};
 
