@@ -3,7 +3,7 @@
  * no write is needed: an event with a zero timeout makes libevent call the dispatch in its next iteration,
  * after it has polled the sockets.
  *
- * One dispatch runs at most ROUND_MAX actors, starts none after ROUND_TIME_MAX, and then returns to libevent.
+ * One dispatch runs at most DISPATCH_MAX actors, starts none after DISPATCH_TIME_MAX, and then returns to libevent.
  * An actor that wakes itself runs again in the next dispatch. So actors that keep themselves ready cannot
  * starve sockets.
  *
@@ -25,8 +25,8 @@
 #include "thread.h"
 #include "wait.h"
 
-#define ROUND_MAX 256
-#define ROUND_TIME_MAX ((vd_dur) { 5000000 })
+#define DISPATCH_MAX 256
+#define DISPATCH_TIME_MAX ((vd_dur) { 5000000 })
 /* Reading the CPU clock of a thread is a system call, too slow for each of many short iterations. */
 #define CPU_READ_INTERVAL ((vd_dur) { 1000000 })
 
@@ -231,10 +231,10 @@ static void dispatch(struct vdi_loop *loop)
 	bool			 is_stopping;
 
 	vdi_loop_note_work();
-	until = vd_mono_add(vd_env_now(loop->env), ROUND_TIME_MAX);
+	until = vd_mono_add(vd_env_now(loop->env), DISPATCH_TIME_MAX);
 	vdi_lock_acquire(&loop->ready.lock);
 	loop->is_dispatching = true;
-	for (unsigned i = 0; i < ROUND_MAX && (i == 0 || vd_env_now(loop->env).ns < until.ns); i++) {
+	for (unsigned i = 0; i < DISPATCH_MAX && (i == 0 || vd_env_now(loop->env).ns < until.ns); i++) {
 		fire_timers_locked(loop);
 		if (loop->is_stopping || (actor = vdi_run_queue_pop_locked(&loop->ready)) == NULL)
 			break;
