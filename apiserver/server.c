@@ -89,7 +89,8 @@ static vd_status parse_listen(const char *text, struct listen_address *ret_addre
 	return VD_OK;
 }
 
-/* Who reaches an address from elsewhere must show who it is, and not so that others can read it. */
+/* Refuses an address that other machines reach, unless clients are authenticated and their credentials are
+ * encrypted. */
 static vd_status check_reach(const struct vd_server *server, const struct listen_address *address,
 			     const char *text, struct vd_error *reterr)
 {
@@ -111,7 +112,7 @@ static vd_status check_reach(const struct vd_server *server, const struct listen
 
 static const char unix_scheme[] = "unix:";
 
-static void say_address(struct vd_server *server, const struct listen_address *address)
+static void log_address(struct vd_server *server, const struct listen_address *address)
 {
 	const char *scheme = server->security->tls ? "https" : "http";
 	char	    host[64];
@@ -160,7 +161,7 @@ static vd_status take_socket(struct vd_server *server, struct vd_error *reterr)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
 				    "the socket that was handed over has no IP address and no path");
 	}
-	say_address(server, &address);
+	log_address(server, &address);
 	return check_reach(server, &address, strchr(server->address, '/') + 2, reterr);
 }
 
@@ -218,7 +219,7 @@ static vd_status bind_address(struct vd_server *server, struct vd_error *reterr)
 	if (bind(fd, &address.socket.any, address.size) != 0 || listen(fd, 4096) != 0 ||
 	    getsockname(fd, &address.socket.any, &address.size) != 0)
 		return vd_error_set(reterr, VD_IO, "%s: %s", server->options.listen, strerror(errno));
-	say_address(server, &address);
+	log_address(server, &address);
 	return VD_OK;
 }
 
@@ -352,7 +353,7 @@ static vd_status build(struct vd_server *server, struct vd_error *reterr)
 	return vdi_kinds_run(&server->kinds, reterr);
 }
 
-/* What only zeroed options would mean: no client, or every request too late at once. */
+/* Refuses zeroed options: they would mean no connection, or requests that time out at once. */
 static vd_status check_options(const struct vd_server_options *options, struct vd_error *reterr)
 {
 	const struct {
@@ -530,7 +531,7 @@ static struct vdi_resource_set *served_of(void *arg)
 }
 
 /* An object of the namespace went, which may be the last one that is waited for. */
-static void object_gone(void *arg, struct vd_bytes namespace_name)
+static void on_namespace_deleted(void *arg, struct vd_bytes namespace_name)
 {
 	struct vd_server *server = arg;
 
@@ -547,8 +548,8 @@ static vd_status start_controllers(struct vd_server *server, struct vd_error *re
 		VDI_TRY(vdi_namespace_controller_new(server->env, served_of, server,
 						     &server->namespace_controller, reterr));
 	if (server->garbage_collector == NULL) {
-		VDI_TRY(vdi_garbage_collector_new(server->env, served_of, object_gone, server, &collector,
-						  reterr));
+		VDI_TRY(vdi_garbage_collector_new(server->env, served_of, on_namespace_deleted, server,
+						  &collector, reterr));
 		vdi_lock_acquire(&server->lock);
 		server->garbage_collector = collector;
 		vdi_lock_release(&server->lock);

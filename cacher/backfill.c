@@ -149,19 +149,19 @@ static void finish(struct vd_cacher *cacher, bool is_complete)
 	vdi_reflector_fill(cacher, is_complete);
 }
 
-enum outcome { GOES_ON, COMPLETE, FAILED };
+enum outcome { CONTINUES, COMPLETE, FAILED };
 
 static enum outcome take(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
 {
 	vd_rev until = cacher->reflector.pending_revision;
 
 	if (event->type == VD_WATCH_BOOKMARK)
-		return event->revision >= until ? COMPLETE : GOES_ON;
+		return event->revision >= until ? COMPLETE : CONTINUES;
 	if (event->type == VD_WATCH_ERROR)
 		return FAILED;
 	if (event->revision > until)
 		return COMPLETE;
-	return vdi_watch_cache_backfill(&cacher->watch_cache, event) == VD_OK ? GOES_ON : FAILED;
+	return vdi_watch_cache_backfill(&cacher->watch_cache, event) == VD_OK ? CONTINUES : FAILED;
 }
 
 vd_mono vdi_backfill_run(struct vd_cacher *cacher)
@@ -173,16 +173,16 @@ vd_mono vdi_backfill_run(struct vd_cacher *cacher)
 	vd_mono			   now;
 
 	while ((status = vdi_watchchan_take(reflector->backfill, events, TAKE_MAX, &count)) == VD_OK) {
-		enum outcome outcome = GOES_ON;
+		enum outcome outcome = CONTINUES;
 
 		/* The wait has no limit while the store sends events, only while it is silent. */
 		reflector->backfill_due = vd_mono_add(vd_env_now(cacher->env), VDI_BACKFILL_SILENCE_MAX);
 		for (size_t i = 0; i < count; i++) {
-			if (outcome == GOES_ON)
+			if (outcome == CONTINUES)
 				outcome = take(cacher, &events[i]);
 			vdi_watchchan_event_fini(&events[i]);
 		}
-		if (outcome != GOES_ON) {
+		if (outcome != CONTINUES) {
 			finish(cacher, outcome == COMPLETE);
 			return VD_NEVER;
 		}

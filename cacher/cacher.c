@@ -56,7 +56,7 @@ static vd_mono earlier(vd_mono a, vd_mono b)
 	return a.ns < b.ns ? a : b;
 }
 
-static void actor_gone(void *arg)
+static void on_actor_closed(void *arg)
 {
 	struct vd_cacher *cacher = arg;
 	void (*closed)(void *) = cacher->closed;
@@ -184,7 +184,7 @@ static void run_stopping(struct vd_cacher *cacher)
 	    !cacher->is_finishing) {
 		cacher->is_finishing = true;
 		vdi_delivery_worker_shut_down(cacher->watchers.inline_worker);
-		vd_actor_close(cacher->actor, actor_gone, cacher);
+		vd_actor_close(cacher->actor, on_actor_closed, cacher);
 	}
 }
 

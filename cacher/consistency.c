@@ -152,8 +152,8 @@ static vd_status compare_item(struct vd_cacher *cacher, struct vd_kv *kv)
 	return VD_OK;
 }
 
-static void page_came(void *arg, vd_status status, const struct vd_range_result *result,
-		      const struct vd_error *error)
+static void on_page(void *arg, vd_status status, const struct vd_range_result *result,
+		    const struct vd_error *error)
 {
 	struct vd_cacher       *cacher = arg;
 	struct vdi_consistency *check = &cacher->consistency;
@@ -203,9 +203,9 @@ static void read_page(struct vd_cacher *cacher)
 	if (!vdi_cacher_call_begin(cacher))
 		return;
 	check->issued = vd_env_now(cacher->env);
-	status = vd_store_range(cacher->store, &request, page_came, cacher);
+	status = vd_store_range(cacher->store, &request, on_page, cacher);
 	if (status != VD_OK)
-		page_came(cacher, status, NULL, NULL);
+		on_page(cacher, status, NULL, NULL);
 }
 
 static void begin(struct vd_cacher *cacher)

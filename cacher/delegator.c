@@ -231,8 +231,8 @@ static void read_on(struct list_call *call, struct vd_bytes last_key)
 	vdi_free(before);
 }
 
-static void page_came(void *arg, vd_status status, const struct vdi_storage_page *page,
-		      const struct vd_error *error)
+static void on_page(void *arg, vd_status status, const struct vdi_storage_page *page,
+		    const struct vd_error *error)
 {
 	struct list_call *call = arg;
 	bool		  is_full = false;
@@ -266,7 +266,7 @@ static void read_page(struct list_call *call)
 	vd_rev	  revision = call->plan.is_exact ? call->plan.revision : call->page_revision;
 	vd_status status = vdi_storage_page(call->cacher->storage, scope_of(call),
 					    (struct vd_bytes) { call->start, call->start_size }, revision,
-					    call->page_size, page_came, call);
+					    call->page_size, on_page, call);
 
 	if (status != VD_OK)
 		answer(call, status, NULL, NULL);
@@ -370,7 +370,7 @@ static void list_when_fresh(struct list_call *call, vd_rev revision)
 }
 
 /* Continues a consistent list: the cache must reach the store's current revision. */
-static void current_revision_came(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+static void on_current_revision(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
 {
 	struct list_call *call = arg;
 
@@ -388,7 +388,7 @@ static void list_from_cache(struct list_call *call)
 		list_when_fresh(call, call->plan.revision);
 		return;
 	}
-	status = vdi_storage_current_revision(call->cacher->storage, current_revision_came, call);
+	status = vdi_storage_current_revision(call->cacher->storage, on_current_revision, call);
 	if (status != VD_OK)
 		answer(call, status, NULL, NULL);
 }
@@ -522,7 +522,7 @@ struct wait_call {
 	struct vd_error	  error;
 };
 
-static void list_came(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
+static void on_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
 {
 	struct wait_call *call = arg;
 
@@ -543,7 +543,7 @@ vd_status vd_cacher_list_wait(struct vd_cacher *cacher, const struct vd_list_opt
 	VDI_REQUIRE(ret_list, reterr);
 	VDI_TRY(vdi_wait_check(cacher->env, __func__, reterr));
 	vdi_wait_init(&call.wait, cacher->env);
-	status = vd_cacher_list(cacher, options, list_came, &call, reterr);
+	status = vd_cacher_list(cacher, options, on_list, &call, reterr);
 	if (status == VD_OK) {
 		vdi_wait_wait(&call.wait);
 		status = call.status;
@@ -556,8 +556,8 @@ vd_status vd_cacher_list_wait(struct vd_cacher *cacher, const struct vd_list_opt
 	return status;
 }
 
-static void object_came(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
-			const struct vd_error *error)
+static void on_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		      const struct vd_error *error)
 {
 	struct wait_call *call = arg;
 
@@ -577,7 +577,7 @@ vd_status vd_cacher_get_wait(struct vd_cacher *cacher, struct vd_bytes namespace
 	VDI_REQUIRE(cacher, reterr);
 	VDI_TRY(vdi_wait_check(cacher->env, __func__, reterr));
 	vdi_wait_init(&call.wait, cacher->env);
-	status = vd_cacher_get(cacher, namespace_name, name, revision, object_came, &call);
+	status = vd_cacher_get(cacher, namespace_name, name, revision, on_object, &call);
 	if (status == VD_OK) {
 		vdi_wait_wait(&call.wait);
 		status = call.status;

@@ -11,7 +11,7 @@ void vdi_object_count_init(struct vdi_object_count *count, const struct vd_env *
 	atomic_init(&count->answered, false);
 }
 
-static void count_came(void *arg, vd_status status, int64_t count, const struct vd_error *error)
+static void on_count(void *arg, vd_status status, int64_t count, const struct vd_error *error)
 {
 	struct vd_cacher *cacher = arg;
 
@@ -30,9 +30,9 @@ static void ask(struct vd_cacher *cacher)
 		return;
 	cacher->object_count.is_running = true;
 	atomic_store_explicit(&cacher->object_count.answered, false, memory_order_relaxed);
-	status = vdi_storage_count(cacher->storage, count_came, cacher);
+	status = vdi_storage_count(cacher->storage, on_count, cacher);
 	if (status != VD_OK)
-		count_came(cacher, status, -1, NULL);
+		on_count(cacher, status, -1, NULL);
 }
 
 static void show(struct vd_cacher *cacher)

@@ -160,8 +160,8 @@ struct wait_call {
 	struct vd_error	  error;
 };
 
-static void came(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
-		 const struct vd_error *error)
+static void on_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		      const struct vd_error *error)
 {
 	struct wait_call *call = arg;
 
@@ -203,9 +203,10 @@ vd_status vd_cacher_put_wait(struct vd_cacher *cacher, struct vd_bytes namespace
 	VDI_REQUIRE(cacher, reterr);
 	VDI_TRY(vdi_wait_check(cacher->env, __func__, reterr));
 	vdi_wait_init(&call.wait, cacher->env);
-	status = wait_for(&call,
-			  vd_cacher_update(cacher, namespace_name, name, true, NULL, put_value, came, &call),
-			  reterr);
+	status = wait_for(
+		&call,
+		vd_cacher_update(cacher, namespace_name, name, true, NULL, put_value, on_object, &call),
+		reterr);
 	if (status == VD_OK && ret_object)
 		*ret_object = call.object;
 	else
@@ -222,7 +223,7 @@ vd_status vd_cacher_delete_wait(struct vd_cacher *cacher, struct vd_bytes namesp
 	VDI_REQUIRE(cacher, reterr);
 	VDI_TRY(vdi_wait_check(cacher->env, __func__, reterr));
 	vdi_wait_init(&call.wait, cacher->env);
-	status = wait_for(&call, vd_cacher_delete(cacher, namespace_name, name, NULL, NULL, came, &call),
+	status = wait_for(&call, vd_cacher_delete(cacher, namespace_name, name, NULL, NULL, on_object, &call),
 			  reterr);
 	vd_object_unref(call.object);
 	if (status == VD_OK && ret_revision)

@@ -1,4 +1,4 @@
-/* How: tokens are only in memory, as upstream's simple tokens: after a restart clients authenticate again. */
+/* Tokens are only in memory, as upstream's simple tokens: after a restart clients authenticate again. */
 #include "auth.h"
 
 #include <crypt.h>
@@ -252,7 +252,7 @@ enum vd_etcd_code vdi_auth_check_admin(struct vdi_auth *auth, const struct vdi_a
 	return code;
 }
 
-enum vd_etcd_code vdi_auth_check_somebody(struct vdi_auth *auth, const struct vdi_auth_user *user)
+enum vd_etcd_code vdi_auth_check_login(struct vdi_auth *auth, const struct vdi_auth_user *user)
 {
 	return vdi_auth_is_enabled(auth) && !user->is_given ? VD_ETCD_USER_EMPTY : VD_ETCD_OTHER;
 }
@@ -315,9 +315,9 @@ bool vdi_auth_require_admin(struct vdi_serve_call *call)
 	return require(call, vdi_auth_check_admin);
 }
 
-bool vdi_auth_require_somebody(struct vdi_serve_call *call)
+bool vdi_auth_require_login(struct vdi_serve_call *call)
 {
-	return require(call, vdi_auth_check_somebody);
+	return require(call, vdi_auth_check_login);
 }
 
 /* ---- Changes ---- */

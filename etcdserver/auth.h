@@ -42,7 +42,7 @@ enum vd_etcd_code vdi_auth_check_write(struct vdi_auth *auth, const struct vdi_a
 				       struct vd_bytes key, struct vd_bytes range_end);
 enum vd_etcd_code vdi_auth_check_admin(struct vdi_auth *auth, const struct vdi_auth_user *user);
 /* Requires that the user is authenticated; no permission is needed. */
-enum vd_etcd_code vdi_auth_check_somebody(struct vdi_auth *auth, const struct vdi_auth_user *user);
+enum vd_etcd_code vdi_auth_check_login(struct vdi_auth *auth, const struct vdi_auth_user *user);
 /* Requires permission to write (or read) every key attached to the lease. A lease that does not exist
  * passes. */
 enum vd_etcd_code vdi_auth_check_lease(struct vdi_auth *auth, const struct vdi_auth_user *user, int64_t lease,
@@ -52,7 +52,7 @@ enum vd_etcd_code vdi_auth_check_lease(struct vdi_auth *auth, const struct vdi_a
 void vdi_auth_defer_lease(struct vdi_serve_call *call, void (*work)(struct vdi_serve_call *call));
 /* Combines identify and check_admin; false: the call was ended. */
 bool vdi_auth_require_admin(struct vdi_serve_call *call);
-bool vdi_auth_require_somebody(struct vdi_serve_call *call);
+bool vdi_auth_require_login(struct vdi_serve_call *call);
 
 /* ---- For the Auth service ---- */
 

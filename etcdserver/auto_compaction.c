@@ -1,4 +1,4 @@
-/* How: the samples of a period are in a ring; the sample to be overwritten next is one period old. */
+/* The samples of a period are in a ring; the sample to be overwritten next is one period old. */
 #include "auto_compaction.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* How: the tables of methods, acceptance of calls, and the lifecycle of the server. */
+/* The tables of methods, acceptance of calls, and the lifecycle of the server. */
 #include "etcdserver.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* How: calls are finished and answered here for all services, and counted once. */
+/* Calls are finished and answered here for all services, and counted once. */
 #include "serve_call.h"
 
 #include "serve_counts.h"

@@ -1,4 +1,4 @@
-/* How: versions are searched one by one, because there are only one or two. */
+/* Versions are searched one by one, because there are only one or two. */
 #include "serve_clients.h"
 
 #include <string.h>

@@ -27,7 +27,7 @@ struct vdi_serve_clients {
 		versions[VDI_SERVE_CLIENT_VERSIONS_MAX]; /* the first: "unknown", the second: "other" */
 };
 
-/* Of zeroed memory. */
+/* Initialize zeroed memory, and free it. */
 void vdi_serve_clients_init(struct vdi_serve_clients *clients);
 void vdi_serve_clients_fini(struct vdi_serve_clients *clients);
 /* version.data NULL: the call has none. Otherwise it is UTF-8. */

@@ -1,4 +1,4 @@
-/* How: relaxed additions to the counters of the call's method. */
+/* Counts by relaxed additions to the counters of the call's method. */
 #include "serve_counts.h"
 
 #include "env.h"

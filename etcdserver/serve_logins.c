@@ -1,5 +1,5 @@
-/* How: calls wait in a list per address, and addresses in a list in the order of their turns. A run of the
- * actor takes one call of the first address. */
+/* Calls wait in a list per address, and addresses in a list in the order of their turns. A run of the actor
+ * takes one call of the first address. */
 #include "serve_logins.h"
 
 #include <arpa/inet.h>

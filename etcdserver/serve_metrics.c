@@ -1,4 +1,4 @@
-/* How: a collector adds the counts since its last run. */
+/* A collector adds the counts since its last run. */
 #include "serve_metrics.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* How: save_lock serializes saving and is held during the write; lock protects the data. An alarm raised by
- * the quota is saved by an actor, so that no put waits for it. */
+/* save_lock serializes saving and is held during the write; lock protects the data. An alarm raised by the
+ * quota is saved by an actor, so that no put waits for it. */
 #include "serve_state.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* How: a kept frame has a reference to each record of its events, so equal pointers mean equal events. Frames
- * are kept in slots chosen by their hash; a newer frame replaces an older one, so while events flow none is
- * kept much longer than it is used. */
+/* A kept frame has a reference to each record of its events, so equal pointers mean equal events. Frames are
+ * kept in slots chosen by their hash; a newer frame replaces an older one, so while events flow none is kept
+ * much longer than it is used. */
 #include "serve_watches.h"
 
 #include "hash.h"

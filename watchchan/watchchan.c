@@ -12,7 +12,7 @@
 #include "watchchan_state.h"
 
 /* Maximum raw events per run of the actor. */
-#define TURN_LEN (4 * VDI_WATCHCHAN_QUEUE_LEN)
+#define RUN_EVENTS_MAX (4 * VDI_WATCHCHAN_QUEUE_LEN)
 /* Log only if the result queue was full for at least this long within one window of the log limit (upstream:
  * 100 ms in 5 s). */
 #define BLOCKED_WORTH_LOGGING_NS 100000000
@@ -361,7 +361,7 @@ static void watchchan_run(void *arg)
 		close_step(watchchan);
 		return;
 	}
-	for (uint64_t first = watchchan->slot_tail; moved && watchchan->slot_tail - first < TURN_LEN;) {
+	for (uint64_t first = watchchan->slot_tail; moved && watchchan->slot_tail - first < RUN_EVENTS_MAX;) {
 		moved = collect(watchchan);
 		moved |= fill(watchchan);
 		if (watchchan->options.decode_workers)

@@ -34,7 +34,7 @@ struct vdi_watchchan_options {
 	enum vd_tristate send_initial_events;
 	bool		 initial_end_bookmark; /* an annotated bookmark ends the initial state */
 	bool		 progress;	       /* store progress becomes bookmarks */
-	/* How to handle a value that cannot be decoded. True: count it and continue; a change becomes DELETED
+	/* Handling of a value that cannot be decoded. True: count it and continue; a change becomes DELETED
 	 * (see lost below). False: one error event ends the watch. */
 	bool	 skip_undecodable;
 	unsigned decode_workers; /* 0: decode on the actor */

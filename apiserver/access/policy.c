@@ -299,7 +299,7 @@ void vdi_policy_write_rules(struct vdi_out *out, const struct vdi_policy *policy
 	vdi_out_raw(out, "]");
 }
 
-void vdi_access_say(const struct vdi_access *access, const char *user, char *buffer, size_t size)
+void vdi_access_explain(const struct vdi_access *access, const char *user, char *buffer, size_t size)
 {
 	char place[300] = "at the cluster scope";
 

@@ -48,6 +48,6 @@ void vdi_policy_write_rules(struct vdi_out *out, const struct vdi_policy *policy
 
 /* Writes upstream's sentence: `User "ann" cannot list resource "pods" in API group "" in the namespace
  * "a"`. */
-void vdi_access_say(const struct vdi_access *access, const char *user, char *buffer, size_t size);
+void vdi_access_explain(const struct vdi_access *access, const char *user, char *buffer, size_t size);
 
 #endif

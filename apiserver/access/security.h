@@ -1,5 +1,5 @@
-/* What a server authenticates and authorizes with: its certificate, the CA bundle for client certificates,
- * the tokens and the policy.
+/* The data for authentication and authorization: the server's certificate, the CA bundle for client
+ * certificates, the tokens and the policy.
  *
  * An immutable, reference-counted snapshot of the files; a reload makes a new one. Any thread.
  */

@@ -17,7 +17,7 @@
 #include "kind_cache.h"
 #include "object.h"
 
-#define LOOK_AGAIN VD_SECONDS(5)
+#define RECHECK_KINDS_EVERY VD_SECONDS(5)
 #define DELAY_FIRST_NS ((int64_t) 50000000)
 #define DELAY_MAX_NS (VD_SECONDS(60).ns)
 #define OWNERS_MAX 1024 /* owners handled of one object at a time */
@@ -255,12 +255,12 @@ static void see_resource(struct vdi_garbage_collector *collector, struct vdi_res
 	kind->is_seen = true;
 }
 
-static void look_at_kinds(struct vdi_garbage_collector *collector)
+static void check_kinds(struct vdi_garbage_collector *collector)
 {
 	struct vdi_resource_set *set = collector->get_resource_set(collector->arg);
 
-	vdi_control_loop_set_timer(&collector->loop, &collector->look_again,
-				   vd_mono_add(vd_env_now(collector->env), LOOK_AGAIN));
+	vdi_control_loop_set_timer(&collector->loop, &collector->recheck_kinds,
+				   vd_mono_add(vd_env_now(collector->env), RECHECK_KINDS_EVERY));
 	if (set == NULL)
 		return;
 	(void) vdi_resource_set_unref(collector->set);
@@ -418,7 +418,7 @@ static void turn(void *arg)
 
 	/* Kinds come first, so that nodes queued since the change are checked with the new set. */
 	if (atomic_exchange(&collector->kinds_due, false))
-		look_at_kinds(collector);
+		check_kinds(collector);
 	while (collector->working < VDI_GARBAGE_WORKS_MAX &&
 	       (node = next_node(collector, &target, &failed)) != NULL) {
 		collector->working++;
@@ -429,7 +429,7 @@ static void turn(void *arg)
 		}
 	}
 	if (failed) /* the node stays queued; retry when there may be memory */
-		vdi_control_loop_set_timer(&collector->loop, &collector->look_again,
+		vdi_control_loop_set_timer(&collector->loop, &collector->recheck_kinds,
 					   vd_mono_add(vd_env_now(collector->env), VD_SECONDS(1)));
 }
 
@@ -438,8 +438,8 @@ static void expired(void *arg, struct vdi_timer *timer)
 	struct vdi_garbage_collector *collector = arg;
 	struct vdi_owner_node	     *node;
 
-	if (timer == &collector->look_again) {
-		look_at_kinds(collector);
+	if (timer == &collector->recheck_kinds) {
+		check_kinds(collector);
 		return;
 	}
 	node = VDI_CONTAINER_OF(timer, struct vdi_owner_node, timer);

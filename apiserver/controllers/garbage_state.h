@@ -48,7 +48,7 @@ struct vdi_garbage_collector {
 	/* Owned by the actor. */
 	struct vdi_resource_set *set; /* the set in use */
 	struct vdi_garbage_kind *kinds;
-	struct vdi_timer	 look_again; /* next poll of the set of kinds */
+	struct vdi_timer	 recheck_kinds; /* next poll of the set of kinds */
 	size_t			 working;
 	struct vdi_garbage_work *works;
 };
@@ -76,6 +76,9 @@ bool vdi_garbage_work_start(struct vdi_garbage_collector *collector, struct vdi_
 void vdi_garbage_target_fini(struct vdi_garbage_target *target);
 /* Only after the loop was closed. */
 void vdi_garbage_work_free(struct vdi_garbage_work *work);
+
+/* ---- garbage_search.c ---- */
+
 /* Returns true if back belongs to a work and was freed. Only after the loop was closed. */
 bool vdi_garbage_return_free(struct vdi_control_return *back);
 

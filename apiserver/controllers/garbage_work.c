@@ -18,68 +18,15 @@
 #include <stdlib.h>
 
 #include "env.h"
-#include "garbage_state.h"
+#include "garbage_edit.h"
+#include "garbage_work_state.h"
 #include "k8s_time.h"
 #include "object.h"
 #include "table.h"
 
-#define SEARCH_TURN 2048 /* objects searched before the actor handles other work */
 #define AGENT_PATIENCE VD_SECONDS(20)
-#define SETTLE ((vd_dur) { 100000000 }) /* delay until the graph has seen what a search found */
-
-enum owner_class { OWNER_SOLID, OWNER_DANGLING, OWNER_WAITING };
-
-struct owner {
-	struct vd_bytes group, kind, name, uid; /* point into the tree */
-	enum owner_class class;
-};
-
-struct vdi_garbage_work {
-	struct vdi_garbage_work	     *next; /* list of the collector */
-	struct vdi_garbage_collector *collector;
-	struct vdi_owner_node	     *node;
-	struct vdi_garbage_target     target;
-	struct vdi_resource_set	     *set; /* a reference */
-	struct vdi_control_return     back;
-
-	/* Results of the last operation. */
-	vd_status	       result;
-	struct vd_error	       error;
-	struct vd_object      *answer; /* a reference */
-	struct vdi_object_call call;
-
-	/* The object. */
-	struct vd_object	 *object; /* a reference; the tree points into it */
-	struct vdi_tree		  tree;
-	struct vdi_node		 *metadata;
-	struct owner		 *owners;
-	size_t			  owner_count;
-	size_t			  at;
-	bool			  is_confirming; /* reading an absent owner from the store */
-	char			  revision[24];
-	struct vdi_delete_options options;
-	const char		 *finalizer; /* the one to remove */
-
-	/* The search for dependents. */
-	bool		     is_foreground;
-	size_t		     kind_at;
-	struct vd_list	    *list;
-	struct vdi_resource *kind;
-	size_t		     call_count, found;
-	bool		     has_failed;
-};
-
-/* A dependent from which a reference is removed. */
-struct child {
-	struct vdi_control_return back;
-	struct vdi_garbage_work	 *work;
-	struct vd_object	 *object; /* a reference; the call's names point into it */
-	struct vdi_object_call	  call;
-};
 
 static void next_owner(struct vdi_garbage_work *work);
-static void search_on(struct vdi_control_return *back);
-static void start_search(struct vdi_garbage_work *work);
 
 static struct vdi_garbage_work *work_of(struct vdi_control_return *back)
 {
@@ -106,7 +53,7 @@ void vdi_garbage_work_free(struct vdi_garbage_work *work)
 	vdi_free(work);
 }
 
-static void finish_after(struct vdi_garbage_work *work, enum vdi_garbage_end end, vd_dur delay)
+void vdi_garbage_work_finish_after(struct vdi_garbage_work *work, enum vdi_garbage_end end, vd_dur delay)
 {
 	struct vdi_garbage_collector *collector = work->collector;
 	struct vdi_owner_node	     *node = work->node;
@@ -115,9 +62,9 @@ static void finish_after(struct vdi_garbage_work *work, enum vdi_garbage_end end
 	vdi_garbage_worked(collector, node, end, delay);
 }
 
-static void finish(struct vdi_garbage_work *work, enum vdi_garbage_end end)
+void vdi_garbage_work_finish(struct vdi_garbage_work *work, enum vdi_garbage_end end)
 {
-	finish_after(work, end, (vd_dur) { 0 });
+	vdi_garbage_work_finish_after(work, end, (vd_dur) { 0 });
 }
 
 static void fail(struct vdi_garbage_work *work, const char *what, vd_status status,
@@ -130,7 +77,7 @@ static void fail(struct vdi_garbage_work *work, const char *what, vd_status stat
 				"%s %s/%s: %s: %s", work->target.resource->plural,
 				work->target.namespace_name, work->target.name, what,
 				error && error->message[0] ? error->message : vd_status_sentence(status));
-	finish(work, VDI_GARBAGE_RETRY);
+	vdi_garbage_work_finish(work, VDI_GARBAGE_RETRY);
 }
 
 /* ---- Gets ---- */
@@ -178,9 +125,9 @@ static void call_done(struct vdi_control_return *back)
 	struct vdi_garbage_work *work = work_of(back);
 
 	if (work->call.result == VD_OK)
-		finish(work, VDI_GARBAGE_DONE);
+		vdi_garbage_work_finish(work, VDI_GARBAGE_DONE);
 	else if (work->call.result == VD_NOT_FOUND)
-		finish(work, VDI_GARBAGE_GONE);
+		vdi_garbage_work_finish(work, VDI_GARBAGE_GONE);
 	else
 		fail(work, "the object cannot be written", work->call.result, &work->call.error);
 }
@@ -228,54 +175,21 @@ static void delete_object(struct vdi_garbage_work *work, enum vdi_propagation pr
 		vdi_object_call_delete(&work->call);
 }
 
-static bool take_string(struct vdi_node *list, const char *text)
-{
-	bool taken = false;
-
-	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL, *next; item;
-	     item = next) {
-		next = item->next;
-		if (vd_bytes_equal(vdi_tree_string_of(item), vd_bytes_of(text))) {
-			vdi_tree_array_remove(list, item);
-			taken = true;
-		}
-	}
-	return taken;
-}
-
 /* All edits run on a thread of the store. */
 static vd_status edit_finalizer(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root,
 				bool *ret_changed)
 {
 	struct vdi_garbage_work *work = call->arg;
 
-	*ret_changed |= take_string(vdi_tree_find(tree, root, "metadata.finalizers"), work->finalizer);
+	*ret_changed |=
+		vdi_garbage_remove_string(vdi_tree_find(tree, root, "metadata.finalizers"), work->finalizer);
 	return VD_OK;
 }
 
-static bool is_owner(struct vdi_tree *tree, const struct vdi_node *item, struct vd_bytes uid)
+void vdi_garbage_work_remove_finalizer(struct vdi_garbage_work *work, const char *finalizer)
 {
-	return vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, item, vd_bytes_of("uid"))), uid);
-}
-
-/* Removes the owner's references; removes the list if it becomes empty. */
-static bool take_owner(struct vdi_tree *tree, struct vdi_node *root, struct vd_bytes uid)
-{
-	struct vdi_node *list = vdi_tree_find(tree, root, "metadata.ownerReferences");
-	bool		 taken = false;
-
-	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL, *next; item;
-	     item = next) {
-		next = item->next;
-		if (is_owner(tree, item, uid)) {
-			vdi_tree_array_remove(list, item);
-			taken = true;
-		}
-	}
-	if (taken && list->count == 0)
-		(void) vdi_tree_remove(tree, vdi_tree_get(tree, root, vd_bytes_of("metadata")),
-				       vd_bytes_of("ownerReferences"));
-	return taken;
+	work->finalizer = finalizer;
+	change(work, edit_finalizer, call_done);
 }
 
 static vd_status edit_owners(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root,
@@ -284,8 +198,8 @@ static vd_status edit_owners(struct vdi_object_call *call, struct vdi_tree *tree
 	struct vdi_garbage_work *work = call->arg;
 
 	for (size_t i = 0; i < work->owner_count; i++)
-		if (work->owners[i].class != OWNER_SOLID)
-			*ret_changed |= take_owner(tree, root, work->owners[i].uid);
+		if (work->owners[i].class != VDI_GARBAGE_OWNER_SOLID)
+			*ret_changed |= vdi_garbage_remove_owner(tree, root, work->owners[i].uid);
 	return VD_OK;
 }
 
@@ -305,209 +219,10 @@ static vd_status edit_unblock(struct vdi_object_call *call, struct vdi_tree *tre
 	return VD_OK;
 }
 
-/* ---- Searching all kinds for dependents ---- */
-
-static void child_called(struct vdi_object_call *call)
-{
-	struct child *child = call->arg;
-
-	vdi_control_loop_post(&child->work->collector->loop, &child->back);
-}
-
-static void free_child(struct child *child)
-{
-	vdi_object_call_fini(&child->call);
-	(void) vd_object_unref(child->object);
-	vdi_free(child);
-}
-
-static void child_done(struct vdi_control_return *back)
-{
-	struct child		*child = VDI_CONTAINER_OF(back, struct child, back);
-	struct vdi_garbage_work *work = child->work;
-
-	work->call_count--;
-	if (child->call.result == VD_OK)
-		vdi_garbage_count(work->collector, &work->collector->counts.orphaned);
-	else if (child->call.result != VD_NOT_FOUND && child->call.result != VD_PRECONDITION)
-		work->has_failed = true;
-	free_child(child);
-	search_on(&work->back);
-}
-
-bool vdi_garbage_return_free(struct vdi_control_return *back)
-{
-	if (back->run != child_done)
-		return false;
-	free_child(VDI_CONTAINER_OF(back, struct child, back));
-	return true;
-}
-
-static vd_status edit_orphan(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root,
-			     bool *ret_changed)
-{
-	struct child *child = call->arg;
-
-	*ret_changed |= take_owner(tree, root, vd_bytes_of(child->work->target.uid));
-	return VD_OK;
-}
-
-static void orphan(struct vdi_garbage_work *work, struct vd_object *object)
-{
-	struct child *child = VDI_NEW(struct child);
-
-	if (child == NULL || !vdi_control_loop_begin(&work->collector->loop)) {
-		vdi_free(child);
-		work->has_failed = true;
-		return;
-	}
-	*child = (struct child) { .back = { .run = child_done },
-				  .work = work,
-				  .object = vd_object_ref(object) };
-	child->call = (struct vdi_object_call) { .resource = work->kind,
-						 .namespace_name = vd_object_namespace(object),
-						 .name = vd_object_name(object),
-						 .preconditions = { .uid = vdi_object_uid(object) },
-						 .edit = edit_orphan,
-						 .now = vd_env_wall(work->collector->env),
-						 .done = child_called,
-						 .arg = child };
-	work->call_count++;
-	vdi_object_call_change(&child->call);
-}
-
-/* Returns true if object names the target as an owner; in a foreground search only if the reference blocks.
- * Also true if memory was too short to tell. */
-static bool is_dependent(struct vdi_garbage_work *work, const struct vd_object *object)
-{
-	struct vd_bytes	 metadata = vdi_object_metadata(object), uid = vd_bytes_of(work->target.uid);
-	struct vdi_tree	 tree = VDI_TREE_INIT;
-	struct vdi_node *root, *list;
-	vd_status	 status;
-	bool		 is = false;
-
-	if (memmem(metadata.data, metadata.size, uid.data, uid.size) == NULL ||
-	    vd_bytes_equal(vdi_object_uid(object), uid))
-		return false;
-	status = vdi_tree_parse(&tree, metadata, &root, NULL);
-	list = status == VD_OK ? vdi_tree_get(&tree, root, vd_bytes_of("ownerReferences")) : NULL;
-	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item;
-	     item = item->next)
-		is |= is_owner(&tree, item, uid) &&
-		      (!work->is_foreground ||
-		       vdi_tree_is(vdi_tree_get(&tree, item, vd_bytes_of("blockOwnerDeletion")),
-				   VDI_NODE_TRUE));
-	vdi_tree_fini(&tree);
-	return is || status == VD_NOMEM;
-}
-
-static void finish_search(struct vdi_garbage_work *work)
-{
-	if (work->has_failed) {
-		finish(work, VDI_GARBAGE_RETRY);
-	} else if (work->found && work->is_foreground) {
-		finish_after(work, VDI_GARBAGE_LATER, SETTLE);
-	} else if (work->found) {
-		start_search(work); /* until a search finds none */
-	} else {
-		work->finalizer = work->is_foreground ? VDI_FINALIZER_FOREGROUND : VDI_FINALIZER_ORPHAN;
-		change(work, edit_finalizer, call_done);
-	}
-}
-
-static void got_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
-{
-	struct vdi_garbage_work *work = arg;
-
-	work->list = list;
-	work->has_failed |= status != VD_OK;
-	vdi_control_loop_post(&work->collector->loop, &work->back);
-}
-
-static bool is_searched(const struct vdi_garbage_work *work, size_t index)
-{
-	const struct vdi_resources *resources = &work->set->resources;
-
-	for (size_t i = 0; i < index; i++)
-		if (resources->items[i]->cacher == resources->items[index]->cacher)
-			return false;
-	/* A namespaced object can own objects of its own namespace only. */
-	return resources->items[index]->cacher &&
-	       (resources->items[index]->namespaced || !work->target.resource->namespaced);
-}
-
-/* Starts the next list. False: none is left, or the search has failed. */
-static bool list_next(struct vdi_garbage_work *work)
-{
-	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
-	vd_status	       status;
-
-	while (work->kind_at < work->set->resources.count && !is_searched(work, work->kind_at))
-		work->kind_at++;
-	if (work->has_failed || work->kind_at == work->set->resources.count)
-		return false;
-	work->kind = work->set->resources.items[work->kind_at++];
-	options.namespace_name = vd_bytes_of(work->target.namespace_name);
-	work->back.run = search_on;
-	if (!vdi_control_loop_begin(&work->collector->loop)) {
-		work->kind_at = work->set->resources.count;
-		work->has_failed = true;
-		return true; /* the loop closes: stop here */
-	}
-	status = vd_cacher_list(work->kind->cacher, &options, got_list, work, NULL);
-	if (status != VD_OK)
-		got_list(work, status, NULL, NULL);
-	return true;
-}
-
-/* Lets the actor handle other work first. */
-static void yield(struct vdi_garbage_work *work)
-{
-	work->back.run = search_on;
-	if (vdi_control_loop_begin(&work->collector->loop))
-		vdi_control_loop_post(&work->collector->loop, &work->back);
-}
-
-/* Continues a search: after a list, a call for a child, or a pause. */
-static void search_on(struct vdi_control_return *back)
-{
-	struct vdi_garbage_work *work = work_of(back);
-	struct vd_object	*object;
-	size_t			 looked = 0;
-
-	while (work->list && work->call_count < VDI_GARBAGE_CALLS_MAX && !work->has_failed) {
-		object = vd_list_next(work->list);
-		if (object == NULL)
-			break;
-		if (is_dependent(work, object)) {
-			work->found++;
-			if (work->is_foreground)
-				break;
-			orphan(work, object);
-		} else if (++looked == SEARCH_TURN && work->call_count == 0) {
-			yield(work);
-			return;
-		}
-	}
-	if (work->call_count)
-		return; /* the last child's call continues the search */
-	work->list = vd_list_free(work->list);
-	if ((work->is_foreground && work->found) || !list_next(work))
-		finish_search(work);
-}
-
-static void start_search(struct vdi_garbage_work *work)
-{
-	work->kind_at = 0;
-	work->found = 0;
-	if (!list_next(work))
-		finish_search(work);
-}
-
 /* ---- Owners ---- */
 
-static const struct vdi_resource *find_owner_kind(const struct vdi_garbage_work *work,
-						  const struct owner		*owner)
+static const struct vdi_resource *find_owner_kind(const struct vdi_garbage_work	 *work,
+						  const struct vdi_garbage_owner *owner)
 {
 	for (size_t i = 0; i < work->set->resources.count; i++) {
 		const struct vdi_resource *resource = work->set->resources.items[i];
@@ -543,7 +258,8 @@ static void released(struct vdi_control_return *back)
 
 static int order_owners(const void *a, const void *b)
 {
-	return vd_bytes_compare(((const struct owner *) a)->uid, ((const struct owner *) b)->uid);
+	return vd_bytes_compare(((const struct vdi_garbage_owner *) a)->uid,
+				((const struct vdi_garbage_owner *) b)->uid);
 }
 
 /* References to one uid must have one class: the owner may have been read twice, perhaps under two names, and
@@ -560,9 +276,9 @@ static void agree_on_owners(struct vdi_garbage_work *work)
 		for (end = i;
 		     end < work->owner_count && vd_bytes_equal(work->owners[end].uid, work->owners[i].uid);
 		     end++)
-			is_solid |= work->owners[end].class == OWNER_SOLID;
+			is_solid |= work->owners[end].class == VDI_GARBAGE_OWNER_SOLID;
 		for (size_t j = i; is_solid && j < end; j++)
-			work->owners[j].class = OWNER_SOLID;
+			work->owners[j].class = VDI_GARBAGE_OWNER_SOLID;
 	}
 }
 
@@ -575,17 +291,17 @@ static void decide(struct vdi_garbage_work *work)
 	agree_on_owners(work);
 	for (size_t i = 0; i < work->owner_count; i++)
 		counts[work->owners[i].class]++;
-	if (counts[OWNER_SOLID]) {
-		if (counts[OWNER_SOLID] == work->owner_count)
-			finish(work, VDI_GARBAGE_DONE);
+	if (counts[VDI_GARBAGE_OWNER_SOLID]) {
+		if (counts[VDI_GARBAGE_OWNER_SOLID] == work->owner_count)
+			vdi_garbage_work_finish(work, VDI_GARBAGE_DONE);
 		else
 			change(work, edit_owners, released);
 		return;
 	}
 	vdi_garbage_dependents(work->collector, work->node, &any, &blocking, &waiting);
-	if (counts[OWNER_WAITING] && any && waiting)
+	if (counts[VDI_GARBAGE_OWNER_WAITING] && any && waiting)
 		change(work, edit_unblock, unblocked); /* may be a cycle of blocking owners */
-	else if (counts[OWNER_WAITING] && any)
+	else if (counts[VDI_GARBAGE_OWNER_WAITING] && any)
 		delete_object(work, VDI_PROPAGATION_FOREGROUND);
 	else if (vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_ORPHAN)))
 		delete_object(work, VDI_PROPAGATION_ORPHAN);
@@ -597,7 +313,7 @@ static void decide(struct vdi_garbage_work *work)
 
 /* Returns the class of an existing owner. VD_NOMEM: unknown; assuming solid would be wrong, because no later
  * event would queue the object again. */
-static vd_status class_of(struct vdi_garbage_work *work, enum owner_class *ret_class)
+static vd_status class_of(struct vdi_garbage_work *work, enum vdi_garbage_owner_class *ret_class)
 {
 	struct vd_bytes	 metadata = vdi_object_metadata(work->answer);
 	struct vdi_tree	 tree = VDI_TREE_INIT;
@@ -614,14 +330,14 @@ static vd_status class_of(struct vdi_garbage_work *work, enum owner_class *ret_c
 			vdi_deletion_has(vdi_tree_get(&tree, root, vd_bytes_of("finalizers")),
 					 vd_bytes_of(VDI_FINALIZER_FOREGROUND));
 	vdi_tree_fini(&tree);
-	*ret_class = is_waiting ? OWNER_WAITING : OWNER_SOLID;
+	*ret_class = is_waiting ? VDI_GARBAGE_OWNER_WAITING : VDI_GARBAGE_OWNER_SOLID;
 	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
 }
 
 static void got_owner(struct vdi_control_return *back)
 {
-	struct vdi_garbage_work *work = work_of(back);
-	struct owner		*owner = &work->owners[work->at];
+	struct vdi_garbage_work	 *work = work_of(back);
+	struct vdi_garbage_owner *owner = &work->owners[work->at];
 	bool is_there = work->result == VD_OK && vd_bytes_equal(vdi_object_uid(work->answer), owner->uid);
 
 	if (work->result != VD_OK && work->result != VD_NOT_FOUND) {
@@ -633,9 +349,9 @@ static void got_owner(struct vdi_control_return *back)
 		next_owner(work);
 		return;
 	}
-	owner->class = OWNER_DANGLING;
+	owner->class = VDI_GARBAGE_OWNER_DANGLING;
 	if (is_there && class_of(work, &owner->class) != VD_OK) {
-		finish(work, VDI_GARBAGE_RETRY);
+		vdi_garbage_work_finish(work, VDI_GARBAGE_RETRY);
 		return;
 	}
 	work->is_confirming = false;
@@ -643,7 +359,7 @@ static void got_owner(struct vdi_control_return *back)
 	next_owner(work);
 }
 
-static void refuse_reference(struct vdi_garbage_work *work, const struct owner *owner)
+static void refuse_reference(struct vdi_garbage_work *work, const struct vdi_garbage_owner *owner)
 {
 	static struct vdi_log_limit limit = VDI_LOG_LIMIT(VD_SECONDS(10));
 
@@ -654,13 +370,13 @@ static void refuse_reference(struct vdi_garbage_work *work, const struct owner *
 		work->target.resource->plural, work->target.name,
 		(int) VDI_MIN(owner->kind.size, (size_t) 100), (const char *) owner->kind.data,
 		(int) VDI_MIN(owner->name.size, (size_t) 100), (const char *) owner->name.data);
-	finish(work, VDI_GARBAGE_DONE);
+	vdi_garbage_work_finish(work, VDI_GARBAGE_DONE);
 }
 
 static void next_owner(struct vdi_garbage_work *work)
 {
 	const struct vdi_resource *resource;
-	struct owner		  *owner;
+	struct vdi_garbage_owner  *owner;
 
 	if (work->at == work->owner_count) {
 		decide(work);
@@ -670,7 +386,7 @@ static void next_owner(struct vdi_garbage_work *work)
 	resource = find_owner_kind(work, owner);
 	if (resource == NULL &&
 	    vdi_garbage_saw_end(work->collector, owner->uid)) { /* the owner's kind is gone too */
-		owner->class = OWNER_DANGLING;
+		owner->class = VDI_GARBAGE_OWNER_DANGLING;
 		work->at++;
 		next_owner(work);
 		return;
@@ -704,8 +420,8 @@ static bool take_owners(struct vdi_garbage_work *work)
 	if (work->owners == NULL)
 		return false;
 	for (struct vdi_node *item = list->first; item; item = item->next) {
-		struct owner   *owner = &work->owners[work->owner_count++];
-		struct vd_bytes version =
+		struct vdi_garbage_owner *owner = &work->owners[work->owner_count++];
+		struct vd_bytes		  version =
 			vdi_tree_string_of(vdi_tree_get(&work->tree, item, vd_bytes_of("apiVersion")));
 		const char *slash = version.size ? memchr(version.data, '/', version.size) : NULL;
 
@@ -730,11 +446,11 @@ static void got_node(struct vdi_control_return *back)
 	    !vdi_k8s_time_seconds(vdi_tree_string_of(vdi_tree_get(&work->tree, work->metadata,
 								  vd_bytes_of("deletionTimestamp"))),
 				  &due_s)) {
-		finish_after(work, VDI_GARBAGE_LATER, AGENT_PATIENCE);
+		vdi_garbage_work_finish_after(work, VDI_GARBAGE_LATER, AGENT_PATIENCE);
 	} else if (work->result != VD_NOT_FOUND) {
 		fail(work, "the node of the pod cannot be read", work->result, &work->error);
 	} else if (due_s > now_s) {
-		finish_after(work, VDI_GARBAGE_LATER, VD_SECONDS(due_s - now_s));
+		vdi_garbage_work_finish_after(work, VDI_GARBAGE_LATER, VD_SECONDS(due_s - now_s));
 	} else {
 		work->options = (struct vdi_delete_options) { .uid = vd_bytes_of(work->target.uid),
 							      .revision = vd_bytes_of(work->revision),
@@ -745,7 +461,7 @@ static void got_node(struct vdi_control_return *back)
 	}
 }
 
-static void look_for_agent(struct vdi_garbage_work *work)
+static void find_agent(struct vdi_garbage_work *work)
 {
 	const struct vdi_resource *nodes = vdi_resources_find(&work->set->resources, VD_BYTES_NONE,
 							      vd_bytes_of("v1"), vd_bytes_of("nodes"));
@@ -753,19 +469,19 @@ static void look_for_agent(struct vdi_garbage_work *work)
 	struct vd_bytes		   name;
 
 	if (vdi_tree_parse(&work->tree, vd_kv_value(vd_object_kv(work->object)), &root, NULL) != VD_OK) {
-		finish(work, VDI_GARBAGE_RETRY);
+		vdi_garbage_work_finish(work, VDI_GARBAGE_RETRY);
 		return;
 	}
 	name = vdi_tree_string_of(vdi_tree_find(&work->tree, root, "spec.nodeName"));
 	if (nodes == NULL || nodes->cacher == NULL || name.size == 0)
-		finish(work, VDI_GARBAGE_DONE);
+		vdi_garbage_work_finish(work, VDI_GARBAGE_DONE);
 	else
 		get(work, nodes, VD_BYTES_NONE, name, true, got_node);
 }
 
 /* ---- The object ---- */
 
-static void look_at_deletion(struct vdi_garbage_work *work)
+static void check_deletion(struct vdi_garbage_work *work)
 {
 	struct vdi_node *finalizers = vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("finalizers"));
 	bool		 any, blocking, waiting;
@@ -774,18 +490,19 @@ static void look_at_deletion(struct vdi_garbage_work *work)
 		vdi_garbage_dependents(work->collector, work->node, &any, &blocking, &waiting);
 		work->is_foreground = true;
 		if (blocking)
-			finish(work, VDI_GARBAGE_DONE); /* their deletion queues this object again */
+			vdi_garbage_work_finish(
+				work, VDI_GARBAGE_DONE); /* their deletion queues this object again */
 		else
-			start_search(work);
+			vdi_garbage_search_start(work);
 	} else if (vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_ORPHAN))) {
-		start_search(work);
+		vdi_garbage_search_start(work);
 	} else if (work->target.is_pods &&
 		   vdi_tree_int_of(vdi_tree_get(&work->tree, work->metadata,
 						vd_bytes_of("deletionGracePeriodSeconds")),
 				   0) > 0) {
-		look_for_agent(work);
+		find_agent(work);
 	} else {
-		finish(work, VDI_GARBAGE_DONE);
+		vdi_garbage_work_finish(work, VDI_GARBAGE_DONE);
 	}
 }
 
@@ -797,7 +514,7 @@ static void got_object(struct vdi_control_return *back)
 	if (work->result == VD_NOT_FOUND ||
 	    (work->result == VD_OK &&
 	     !vd_bytes_equal(vdi_object_uid(work->answer), vd_bytes_of(work->target.uid)))) {
-		finish(work, VDI_GARBAGE_GONE);
+		vdi_garbage_work_finish(work, VDI_GARBAGE_GONE);
 		return;
 	}
 	if (work->result != VD_OK) {
@@ -810,13 +527,13 @@ static void got_object(struct vdi_control_return *back)
 			(long long) vd_object_revision(work->object));
 	status = vdi_tree_parse(&work->tree, vdi_object_metadata(work->object), &work->metadata, NULL);
 	if (status != VD_OK || !take_owners(work))
-		finish(work, VDI_GARBAGE_RETRY);
+		vdi_garbage_work_finish(work, VDI_GARBAGE_RETRY);
 	else if (vdi_tree_string_of(
 			 vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("deletionTimestamp")))
 			 .size)
-		look_at_deletion(work);
+		check_deletion(work);
 	else if (work->owner_count == 0)
-		finish(work, VDI_GARBAGE_DONE);
+		vdi_garbage_work_finish(work, VDI_GARBAGE_DONE);
 	else
 		next_owner(work);
 }

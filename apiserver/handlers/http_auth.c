@@ -87,7 +87,7 @@ static void fail_forbidden(struct vdi_request *request, const struct vdi_access 
 {
 	char group[256], resource[320], why[VDI_STATUS_MESSAGE_SIZE - 400];
 
-	vdi_access_say(access, request->identity->user, why, sizeof why);
+	vdi_access_explain(access, request->identity->user, why, sizeof why);
 	if (access->is_path) {
 		vdi_http_status_set(&request->status, 403, "Forbidden", "forbidden: %s", why);
 	} else {
@@ -138,7 +138,7 @@ static bool is_discovery(const struct vdi_request *request, const struct vdi_acc
 }
 
 /* Rejects impersonation: ignoring it would make `kubectl --as` report the caller's own permissions. */
-static bool wants_to_impersonate(const struct vdi_request *request)
+static bool has_impersonation(const struct vdi_request *request)
 {
 	static const char prefix[] = "Impersonate-";
 
@@ -158,11 +158,11 @@ bool vdi_request_authorize(struct vdi_request *request)
 	struct vdi_access	   access = access_of(request);
 	bool			   is_allowed =
 		!security->authenticates || vdi_policy_allows(security->policy, request->identity, &access);
-	bool is_nobody = request->identity == security->anonymous;
+	bool is_anonymous = request->identity == security->anonymous;
 
-	is_allowed =
-		is_allowed || (!is_nobody && (is_about_oneself(&access) || is_discovery(request, &access)));
-	if (wants_to_impersonate(request) && (is_allowed || !is_nobody)) {
+	is_allowed = is_allowed ||
+		     (!is_anonymous && (is_about_oneself(&access) || is_discovery(request, &access)));
+	if (has_impersonation(request) && (is_allowed || !is_anonymous)) {
 		vdi_request_log_decided(request->connection->request_log, request->identity, false);
 		vdi_http_status_set(
 			&request->status, 403, "Forbidden",
@@ -174,7 +174,7 @@ bool vdi_request_authorize(struct vdi_request *request)
 	vdi_request_log_decided(request->connection->request_log, request->identity, is_allowed);
 	if (is_allowed)
 		return true;
-	if (is_nobody) /* ask for credentials first */
+	if (is_anonymous) /* ask for credentials first */
 		fail_unauthorized(request);
 	else
 		fail_forbidden(request, &access);

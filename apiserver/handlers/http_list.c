@@ -28,7 +28,7 @@
 
 #define BATCH_OBJECTS 128
 #define BATCH_BYTES 131072
-#define TURN_BYTES (1 << 20)
+#define ITERATION_BYTES (1 << 20)
 #define READ_BYTES (1 << 18)		/* input of one rendered batch; its rows may be short */
 #define PRETTY_BYTES ((size_t) 1 << 18) /* longest list that is indented */
 #define ENDING "]}\n"
@@ -177,13 +177,14 @@ static vd_status next_batch(struct list_stream *list)
 }
 
 /* Sends the batch in order; a partly sent part is shortened. */
-static vd_status flush(struct list_stream *list, struct vdi_http_connection *connection, size_t *turn)
+static vd_status flush(struct list_stream *list, struct vdi_http_connection *connection,
+		       size_t *iteration_bytes)
 {
 	size_t	  sent;
 	vd_status status = vdi_http_connection_send(connection, list->parts + list->part_at,
 						    list->part_count - list->part_at, &sent);
 
-	*turn += sent;
+	*iteration_bytes += sent;
 	list->sent += (int64_t) sent;
 	while (list->part_at < list->part_count && sent >= list->parts[list->part_at].iov_len)
 		sent -= list->parts[list->part_at++].iov_len;
@@ -197,16 +198,16 @@ static vd_status flush(struct list_stream *list, struct vdi_http_connection *con
 static vd_status pump(struct vdi_http_stream *stream, struct vdi_http_connection *connection)
 {
 	struct list_stream *list = VDI_CONTAINER_OF(stream, struct list_stream, stream);
-	size_t		    turn = 0;
+	size_t		    iteration_bytes = 0;
 
 	for (;;) {
-		VDI_TRY(flush(list, connection, &turn));
+		VDI_TRY(flush(list, connection, &iteration_bytes));
 		if (list->ended)
 			return VD_OK;
-		if (turn >= TURN_BYTES)
+		if (iteration_bytes >= ITERATION_BYTES)
 			return VD_FULL;
 		VDI_TRY(next_batch(list));
-		turn += list->read;
+		iteration_bytes += list->read;
 	}
 }
 
@@ -316,8 +317,8 @@ static vd_status is_long(struct list_stream *list, struct vdi_out *head, bool *r
 	bool   all;
 
 	if (list->form.form != VDI_FORM_OBJECT) {
-		for (size_t read = 0;
-		     head->size <= VDI_GZIP_THRESHOLD && read < TURN_BYTES && !list->ended && !head->failed;
+		for (size_t read = 0; head->size <= VDI_GZIP_THRESHOLD && read < ITERATION_BYTES &&
+				      !list->ended && !head->failed;
 		     read += list->read)
 			render_some(list, head, VDI_GZIP_THRESHOLD + 1);
 		if (list->ended)

@@ -82,7 +82,7 @@ static void write_access(struct vdi_out *out, const struct vdi_request *request,
 	vdi_out_raw(out, may ? "true" : "false");
 	if (may)
 		return;
-	vdi_access_say(access, request->identity->user, why, sizeof why);
+	vdi_access_explain(access, request->identity->user, why, sizeof why);
 	vdi_out_member(out, "reason", vd_bytes_of(why));
 }
 

@@ -52,13 +52,13 @@ struct watch_stream {
 	struct vdi_account	   *account;  /* one reference; NULL: no limits */
 	struct vdi_resource	   *resource; /* one reference */
 	struct vdi_watch_encoding   form;
-	struct vd_blob		   *rest;      /* a frame that is compressed in several iterations */
-	size_t			    rest_at;   /* position in its content */
-	bool			    turn_over; /* the iteration's slice is used up */
-	bool			    opened;    /* the connection pumps this stream */
-	bool			    paused;    /* deliver took fewer events than offered */
-	bool			    ended;     /* no more events follow */
-	bool			    closing;   /* the last-chunk is in the backlog or sent */
+	struct vd_blob		   *rest;	   /* a frame that is compressed in several iterations */
+	size_t			    rest_at;	   /* position in its content */
+	bool			    is_slice_used; /* the iteration's slice is used up */
+	bool			    opened;	   /* the connection pumps this stream */
+	bool			    paused;	   /* deliver took fewer events than offered */
+	bool			    ended;	   /* no more events follow */
+	bool			    closing;	   /* the last-chunk is in the backlog or sent */
 	bool			    failed;
 	bool			    cut; /* the last frame was truncated on purpose (cut_frames) */
 	/* revision of the first event; part of the random seed of cuts */
@@ -406,7 +406,7 @@ static bool pack_own(struct watch_stream *watch, const struct vd_watch_event *ev
 	return true;
 }
 
-static bool has_turn(const struct watch_stream *watch)
+static bool has_slice(const struct watch_stream *watch)
 {
 	return watch->rest == NULL && watch->form.compressed_size < SLICE;
 }
@@ -418,17 +418,17 @@ static size_t deliver_compressed(void *arg, const struct vd_watch_event *events,
 	struct watch_stream *watch = arg;
 	size_t		     taken = 0;
 
-	if (watch->rest || watch->turn_over) {
+	if (watch->rest || watch->is_slice_used) {
 		watch->paused = true;
 		return 0;
 	}
 	watch->form.compressed_size = 0;
-	while (taken < count && !watch->failed && !watch->ended && has_turn(watch)) {
+	while (taken < count && !watch->failed && !watch->ended && has_slice(watch)) {
 		vd_status status = VD_OK;
 		bool	  took = true;
 
 		/* An event adds at most two frames; two places are for an error event and the last-chunk. */
-		while (took && taken < count && has_turn(watch) &&
+		while (took && taken < count && has_slice(watch) &&
 		       (watch->backlog == NULL ||
 			(watch->backlog->count < FRAMES_MAX - 5 && has_room(watch)))) {
 			took = vdi_watch_frame_is_shared(&watch->form, &events[taken]) ?
@@ -446,10 +446,10 @@ static size_t deliver_compressed(void *arg, const struct vd_watch_event *events,
 	}
 	if (watch->rest)
 		count_unsent(watch, (int64_t) vd_blob_bytes(watch->rest).size);
-	watch->turn_over |= !has_turn(watch);
+	watch->is_slice_used |= !has_slice(watch);
 	watch->server->watch_event_total += taken;
 	watch->paused = taken < count;
-	if (watch->opened && (watch->failed || watch->backlog || watch->ended || watch->turn_over))
+	if (watch->opened && (watch->failed || watch->backlog || watch->ended || watch->is_slice_used))
 		vdi_http_stream_kick(watch->connection);
 	return taken;
 }
@@ -506,8 +506,8 @@ static vd_status pump(struct vdi_http_stream *stream, struct vdi_http_connection
 		return status;
 	if (watch->cut)
 		return VD_IO;
-	if (watch->turn_over) {
-		watch->turn_over = false;
+	if (watch->is_slice_used) {
+		watch->is_slice_used = false;
 		return VD_FULL;
 	}
 	if (watch->rest)

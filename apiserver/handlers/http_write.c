@@ -299,7 +299,7 @@ static void reply_unstored(struct vdi_request *request, int code, struct vd_byte
 /* ---- Create ---- */
 
 static void try_create(struct vdi_request *request);
-static void look_for_namespace(struct vdi_request *request, vd_rev revision);
+static void find_namespace(struct vdi_request *request, vd_rev revision);
 
 static bool is_terminating(struct vdi_request *request)
 {
@@ -342,7 +342,7 @@ static void created(struct vdi_request *request)
 	}
 	if (request->result == VD_CONFLICT && write->guard && ++write->guard_tries < VDI_WRITE_TRIES_MAX) {
 		/* The namespace has changed since it was read: it may be terminating. */
-		look_for_namespace(request, VD_REVISION_UNSET);
+		find_namespace(request, VD_REVISION_UNSET);
 		return;
 	}
 	if (request->result == VD_EXISTS && write->edited.generated && ++write->tries < VDI_WRITE_TRIES_MAX) {
@@ -451,7 +451,7 @@ static void got_namespace(struct vdi_request *request)
 	if (request->result == VD_NOT_FOUND && request->write->tries == 0) {
 		/* The cache may not have a new namespace yet: get the latest state. */
 		request->write->tries = 1;
-		look_for_namespace(request, VD_REVISION_UNSET);
+		find_namespace(request, VD_REVISION_UNSET);
 	} else if (request->result != VD_OK) {
 		vdi_http_status_of(&request->status, "get", namespaces->group, namespaces->plural, name,
 				   request->result, &request->error);
@@ -467,7 +467,7 @@ static void got_namespace(struct vdi_request *request)
 	}
 }
 
-static void look_for_namespace(struct vdi_request *request, vd_rev revision)
+static void find_namespace(struct vdi_request *request, vd_rev revision)
 {
 	vdi_request_await(request, got_namespace);
 	vdi_request_awaited(request,
@@ -482,7 +482,7 @@ static void create_checked(struct vdi_request *request)
 	if (!take_checked(request))
 		return;
 	if (request->resource->namespaced)
-		look_for_namespace(request, VD_REVISION_ANY);
+		find_namespace(request, VD_REVISION_ANY);
 	else
 		try_create(request);
 }

@@ -435,8 +435,8 @@ static void begin_request(struct vdi_http_connection *connection, struct vd_byte
 	connection->state = VDI_HTTP_READ_BODY;
 	set_deadline(connection, connection->loop->server->options.body_timeout);
 	if (request->head.expect_continue && !more) {
-		static char	   go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-		const struct iovec part = { go_on, sizeof go_on - 1 };
+		static char	   interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+		const struct iovec part = { interim, sizeof interim - 1 };
 		size_t		   sent;
 
 		/* A partial write counts as none: clients continue without it after a short wait. */
@@ -588,7 +588,7 @@ static void read_some(struct vdi_http_connection *connection)
 }
 
 /* Sends the plain-text response of Go's server to a client that spoke HTTP to this HTTPS port. */
-static void say_https(const struct vdi_http_connection *connection)
+static void answer_https_only(const struct vdi_http_connection *connection)
 {
 	static const char text[] =
 		"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
@@ -621,7 +621,7 @@ static void shake(struct vdi_http_connection *connection)
 		return;
 	}
 	if (status == VD_BAD_REQUEST)
-		say_https(connection);
+		answer_https_only(connection);
 	if (status != VD_OK || !take_identity(connection)) {
 		connection->loop->server->refused_total++;
 		vdi_http_connection_close(connection);

@@ -449,7 +449,7 @@ static bool is_scale(const struct vdi_request *request)
 
 bool vdi_request_serves_protobuf(const struct vdi_request *request)
 {
-	return is_scale(request) || vdi_protobuf_knows(request->resource);
+	return is_scale(request) || vdi_protobuf_supports(request->resource);
 }
 
 bool vdi_request_decode_body(struct vdi_request *request)

@@ -287,7 +287,7 @@ static vd_status check_field(struct walk *walk, struct vdi_node *node, const str
 
 /* Returns true if the member means the same as an absent one, as omit_empty.h does for kinds with transcoder
  * tables. */
-static bool says_nothing(const struct field *field, const struct vdi_node *node)
+static bool is_default_value(const struct field *field, const struct vdi_node *node)
 {
 	if (node->kind == VDI_NODE_NULL || !field->omits)
 		return node->kind == VDI_NODE_NULL;
@@ -309,7 +309,7 @@ static vd_status check_members(struct walk *walk, struct vdi_node *object, const
 		next = member->next;
 		if (field) {
 			VDI_TRY(check_field(walk, member, field));
-			if (says_nothing(field, member))
+			if (is_default_value(field, member))
 				(void) vdi_tree_remove(walk->tree, object, member->key);
 		} else {
 			if (walk->unknown)

@@ -18,7 +18,7 @@ struct vdi_resource_counts;
 struct vdi_read_defaults;
 struct vdi_schema;
 
-/* How the value of a table cell is made. */
+/* The source of the value of a table cell. */
 enum vdi_cell {
 	VDI_CELL_PATH,	  /* the value at path, unchanged */
 	VDI_CELL_DEFAULT, /* the value at path; if absent or empty, the text after '|' in path */

@@ -128,7 +128,7 @@ vd_status vdi_field_check_body(const struct vdi_field_check *check, struct vd_by
 	return result;
 }
 
-bool vdi_field_check_knows(const struct vdi_resource *resource)
+bool vdi_field_check_has_schema(const struct vdi_resource *resource)
 {
 	return message_of(resource) != NULL;
 }

@@ -31,7 +31,7 @@ VDI_MUST_USE vd_status vdi_field_check_patched(const struct vdi_resource *resour
 					       struct vd_bytes patched, struct vdi_unknown_fields *unknown,
 					       struct vd_error *reterr);
 /* Returns true if the kind has a protobuf table. */
-bool vdi_field_check_knows(const struct vdi_resource *resource);
+bool vdi_field_check_has_schema(const struct vdi_resource *resource);
 
 /* Checks an object's metadata against the types of ObjectMeta, for any kind: a Go client fails to decode a
  * whole list if one item has others. VD_BAD_REQUEST with the member's path and the error; VD_NOMEM. */

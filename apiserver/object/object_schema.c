@@ -136,7 +136,7 @@ static vd_status conform(const struct vdi_edit *edit, struct vdi_tree *tree, str
 	if (vdi_crd_is(edit->resource))
 		return conform_definition(tree, root, unknown, status, reterr);
 	if (edit->resource->schema == NULL)
-		return edit->patch == VDI_PATCH_NONE || !vdi_field_check_knows(edit->resource) ?
+		return edit->patch == VDI_PATCH_NONE || !vdi_field_check_has_schema(edit->resource) ?
 			       VD_OK :
 			       conform_patched(edit, root, current, unknown, status, reterr);
 	return vdi_object_conform(edit->resource->schema, tree, root, unknown, status);

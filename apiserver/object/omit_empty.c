@@ -38,7 +38,7 @@ static const struct vdi_k8s_message *message_of(const struct vdi_resource *resou
 
 /* ---- Empty values ---- */
 
-static bool says_nothing(const struct vdi_k8s_field *field, const struct vdi_node *value, enum how how);
+static bool is_omitted(const struct vdi_k8s_field *field, const struct vdi_node *value, enum how how);
 
 static bool is_empty(const struct vdi_k8s_message *message, const struct vdi_node *object)
 {
@@ -47,7 +47,7 @@ static bool is_empty(const struct vdi_k8s_message *message, const struct vdi_nod
 	for (const struct vdi_node *member = object->first; member; member = member->next) {
 		const struct vdi_k8s_field *field = field_of(message, member->key, &next);
 
-		if (field == NULL || !says_nothing(field, member, TO_COMPARE))
+		if (field == NULL || !is_omitted(field, member, TO_COMPARE))
 			return false;
 	}
 	return true;
@@ -70,7 +70,7 @@ static bool is_zero(const struct vdi_k8s_field *field, const struct vdi_node *va
 	}
 }
 
-static bool says_nothing(const struct vdi_k8s_field *field, const struct vdi_node *value, enum how how)
+static bool is_omitted(const struct vdi_k8s_field *field, const struct vdi_node *value, enum how how)
 {
 	bool omits = field->empty != VDI_K8S_KEEP || how == TO_COMPARE;
 
@@ -109,7 +109,7 @@ static void omit(const struct vdi_k8s_message *message, struct vdi_tree *tree, s
 			     field->type == VDI_K8S_MESSAGE && has_values(field) ? member->first : NULL;
 		     value; value = value->next)
 			omit(vdi_k8s_child(field), tree, value);
-		if (says_nothing(field, member, AS_GO))
+		if (is_omitted(field, member, AS_GO))
 			(void) vdi_tree_remove(tree, object, member->key);
 	}
 }
@@ -151,10 +151,10 @@ static bool same_value(const struct vdi_k8s_field *field, struct vdi_tree *tree,
 static bool same_member(const struct vdi_k8s_field *field, struct vdi_tree *tree, const struct vdi_node *a,
 			const struct vdi_node *b)
 {
-	bool a_says = a && !(field && says_nothing(field, a, TO_COMPARE)),
-	     b_says = b && !(field && says_nothing(field, b, TO_COMPARE));
+	bool a_is_present = a && !(field && is_omitted(field, a, TO_COMPARE)),
+	     b_is_present = b && !(field && is_omitted(field, b, TO_COMPARE));
 
-	return a_says && b_says ? same_value(field, tree, a, b) : a_says == b_says;
+	return a_is_present && b_is_present ? same_value(field, tree, a, b) : a_is_present == b_is_present;
 }
 
 static bool same_object(const struct vdi_k8s_message *message, struct vdi_tree *tree,

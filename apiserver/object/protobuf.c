@@ -14,7 +14,7 @@ static const struct vdi_k8s_message *message_of(const char *api_version, const c
 	return vdi_k8s_kind_find(vd_bytes_of(api_version), vd_bytes_of(kind));
 }
 
-bool vdi_protobuf_knows(const struct vdi_resource *resource)
+bool vdi_protobuf_supports(const struct vdi_resource *resource)
 {
 	char version[VDI_RESOURCE_NAME_MAX];
 

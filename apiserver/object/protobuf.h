@@ -20,7 +20,7 @@ struct vdi_protobuf {
 };
 
 /* Returns true if the kind has a table. */
-bool vdi_protobuf_knows(const struct vdi_resource *resource);
+bool vdi_protobuf_supports(const struct vdi_resource *resource);
 
 /* Translates a protobuf body into JSON. VD_INVALID or VD_NOMEM with status: 400, 413, 500. Any thread. */
 VDI_MUST_USE vd_status vdi_protobuf_decode(struct vd_bytes body, struct vdi_buffer *json,

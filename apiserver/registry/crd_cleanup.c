@@ -110,7 +110,7 @@ static void listed(void *arg, vd_status status, struct vd_list *list, const stru
 	host.end(host.arg);
 }
 
-static void start_look(struct vdi_crd_cleanup *cleanup)
+static void start_list(struct vdi_crd_cleanup *cleanup)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 	vd_status	       status;
@@ -147,7 +147,7 @@ vd_status vdi_crd_cleanup_run(struct vdi_crd_cleanup *cleanup, size_t *ret_left)
 {
 	*ret_left = 0;
 	if (atomic_load(&cleanup->list_state) == SLOT_FREE) {
-		start_look(cleanup);
+		start_list(cleanup);
 		return VD_AGAIN;
 	}
 	if (atomic_load(&cleanup->list_state) == SLOT_BUSY)
@@ -162,6 +162,6 @@ vd_status vdi_crd_cleanup_run(struct vdi_crd_cleanup *cleanup, size_t *ret_left)
 		return VD_NOT_READY;
 	if (cleanup->found == 0)
 		return VD_OK;
-	start_look(cleanup);
+	start_list(cleanup);
 	return VD_AGAIN;
 }

@@ -6,72 +6,14 @@
  * defaults need a new cache. A retired cache ends when all loops have taken a set without it and its watches
  * have received the last deletions.
  */
-#include "definitions.h"
+#include "definitions_state.h"
 
 #include <stdio.h>
 
-#include "crd.h"
 #include "crd_cleanup.h"
 #include "env.h"
 #include "kind_cache.h"
-#include "kinds.h"
 #include "read_defaults.h"
-
-#define CACHE_POLL VD_MS(5)
-#define RETRY VD_MS(200)
-#define CLEANUP_RETRY VD_SECONDS(1)
-
-enum { CALL_IDLE, CALL_BUSY, CALL_ANSWERED };
-
-/* A write of the definition's status, or the removal of its finalizer. */
-struct status_call {
-	struct vdi_crd_state state;
-	char		     conflict_message[256], cleaning[128]; /* memory of state's texts */
-	struct vdi_out	     current, text;
-	char		     uid[64];
-	int64_t		     generation;
-	bool		     is_removal; /* remove our finalizer; delete if it is the only one */
-	bool		     has_others; /* other finalizers exist; set by the removal */
-	vd_status	     result;
-	_Atomic int	     call;
-};
-
-struct definition {
-	struct definition      *next;
-	struct vdi_definitions *owner;
-	char			name[512];
-	struct vd_object       *object; /* the newest state; NULL: deleted */
-	bool			is_seen;
-	struct vdi_crd		crd;		/* parsed from object; no resources if it cannot be served */
-	bool			is_new_edition; /* its resources have no cache yet */
-	char			fault[256];	/* why it cannot be served */
-	bool			is_accepted;
-	const char	       *conflict; /* a literal */
-	char			conflict_message[256];
-	bool			is_conflict_ours; /* with a declared kind, which other servers may not have */
-	struct vdi_kind_cache  *cache;		  /* for crd */
-	uint64_t		cache_key;
-	char			frame_version[64];
-	struct vdi_resources	served; /* resources in the newest set, or in the next */
-	struct vdi_kind_cache  *served_cache;
-	bool			is_served;
-	bool			is_status_due;
-	vd_mono			status_retry, cleanup_retry;
-	struct status_call	status;
-	struct vdi_crd_cleanup *cleanup;
-	bool			is_cleaned;
-	char			cleaning[128];
-};
-
-struct vdi_definitions {
-	struct vdi_kinds      *kinds;
-	struct vd_cacher      *cacher;	  /* of CustomResourceDefinitions; borrowed: always served */
-	char		       root[512]; /* "/registry/" */
-	struct definition     *first;	  /* those that existed at the start come first */
-	struct vdi_kind_cache *retired;	  /* one reference each, until it has ended */
-	bool		       has_checked_names;
-	bool		       is_changed; /* the set of served resources, compared with the set made last */
-};
 
 vd_status vdi_definitions_new(struct vdi_kinds *kinds, struct vdi_definitions **ret_definitions)
 {
@@ -113,8 +55,7 @@ static void retire(struct vdi_definitions *definitions, struct vdi_kind_cache *c
 	definitions->retired = cache;
 }
 
-/* Ends the retired caches; call when no loop uses them any more. */
-static void drain_retired(struct vdi_definitions *definitions)
+void vdi_definitions_drain_retired(struct vdi_definitions *definitions)
 {
 	for (struct vdi_kind_cache **place = &definitions->retired; *place;) {
 		struct vdi_kind_cache *cache = *place;
@@ -139,7 +80,7 @@ void vdi_definitions_end_retired(struct vdi_definitions *definitions)
 		vdi_kind_cache_end(cache);
 }
 
-static void drop_caches(struct definition *definition, vd_rev revision)
+static void drop_caches(struct vdi_definition *definition, vd_rev revision)
 {
 	if (definition->served_cache != definition->cache)
 		retire(definition->owner, definition->served_cache, revision);
@@ -149,7 +90,7 @@ static void drop_caches(struct definition *definition, vd_rev revision)
 	definition->cache = definition->served_cache = NULL;
 }
 
-static void free_definition(struct definition *definition)
+static void free_definition(struct vdi_definition *definition)
 {
 	vdi_crd_fini(&definition->crd);
 	vdi_resources_fini(&definition->served);
@@ -163,7 +104,7 @@ static void free_definition(struct definition *definition)
 
 struct vdi_definitions *vdi_definitions_free(struct vdi_definitions *definitions)
 {
-	struct definition *definition;
+	struct vdi_definition *definition;
 
 	if (definitions == NULL)
 		return NULL;
@@ -184,7 +125,7 @@ struct vdi_definitions *vdi_definitions_free(struct vdi_definitions *definitions
 
 void vdi_definitions_end(struct vdi_definitions *definitions)
 {
-	for (struct definition *definition = definitions ? definitions->first : NULL; definition;
+	for (struct vdi_definition *definition = definitions ? definitions->first : NULL; definition;
 	     definition = definition->next) {
 		vdi_kind_cache_end(definition->cache);
 		vdi_kind_cache_end(definition->served_cache);
@@ -194,21 +135,22 @@ void vdi_definitions_end(struct vdi_definitions *definitions)
 
 /* ---- Updating the records ---- */
 
-struct looking {
+struct loading {
 	struct vdi_definitions *definitions;
 	vd_status		status;
 };
 
 /* Finds or adds a record; records keep the order of creation. */
-static struct definition *find(struct vdi_definitions *definitions, struct vd_object *object)
+static struct vdi_definition *find(struct vdi_definitions *definitions, struct vd_object *object)
 {
-	struct vd_bytes	    name = vd_object_name(object);
-	struct definition **place = &definitions->first, *fresh;
+	struct vd_bytes		name = vd_object_name(object);
+	struct vdi_definition **place = &definitions->first, *fresh;
 
-	for (struct definition *definition = definitions->first; definition; definition = definition->next)
+	for (struct vdi_definition *definition = definitions->first; definition;
+	     definition = definition->next)
 		if (vd_bytes_equal(vd_bytes_of(definition->name), name))
 			return definition;
-	fresh = name.size < sizeof fresh->name ? VDI_NEW(struct definition) : NULL;
+	fresh = name.size < sizeof fresh->name ? VDI_NEW(struct vdi_definition) : NULL;
 	if (fresh == NULL)
 		return NULL;
 	memcpy(fresh->name, name.data, name.size);
@@ -221,7 +163,7 @@ static struct definition *find(struct vdi_definitions *definitions, struct vd_ob
 	return fresh;
 }
 
-static void forget_edition(struct definition *definition)
+static void forget_edition(struct vdi_definition *definition)
 {
 	vdi_crd_fini(&definition->crd);
 	memset(&definition->crd, 0, sizeof definition->crd);
@@ -230,7 +172,7 @@ static void forget_edition(struct definition *definition)
 
 /* Resets the record for another definition of the same name (another UID). At revision the last object of the
  * old one was deleted; 0: its objects stay. */
-static void begin_anew(struct definition *definition, vd_rev revision)
+static void begin_anew(struct vdi_definition *definition, vd_rev revision)
 {
 	forget_edition(definition);
 	definition->owner->is_changed |= definition->served.count > 0;
@@ -240,7 +182,7 @@ static void begin_anew(struct definition *definition, vd_rev revision)
 	definition->cleaning[0] = 0;
 }
 
-static vd_status take_state(struct definition *definition, struct vd_object *object)
+static vd_status take_state(struct vdi_definition *definition, struct vd_object *object)
 {
 	struct vdi_out	      text = VDI_OUT_INIT;
 	struct vd_object_json json;
@@ -281,42 +223,44 @@ static vd_status take_state(struct definition *definition, struct vd_object *obj
 	return VD_OK;
 }
 
-static bool look_at(void *arg, struct vd_object *object)
+static bool load_definition(void *arg, struct vd_object *object)
 {
-	struct looking	  *looking = arg;
-	struct definition *definition = find(looking->definitions, object);
+	struct loading	      *loading = arg;
+	struct vdi_definition *definition = find(loading->definitions, object);
 
 	if (definition == NULL) {
-		looking->status = VD_NOMEM;
+		loading->status = VD_NOMEM;
 		return false;
 	}
 	definition->is_seen = true;
 	if (definition->object == object)
 		return true;
-	looking->status = take_state(definition, object);
-	if (looking->status != VD_OK)
+	loading->status = take_state(definition, object);
+	if (loading->status != VD_OK)
 		return false;
 	(void) vd_object_unref(definition->object);
 	definition->object = vd_object_ref(object);
 	return true;
 }
 
-static bool is_idle(const struct definition *definition)
+static bool is_idle(const struct vdi_definition *definition)
 {
-	return atomic_load(&definition->status.call) != CALL_BUSY &&
+	return atomic_load(&definition->status.call) != VDI_DEFINITION_CALL_BUSY &&
 	       (definition->cleanup == NULL || vdi_crd_cleanup_is_idle(definition->cleanup));
 }
 
 vd_status vdi_definitions_update(struct vdi_definitions *definitions, struct vd_informer *informer)
 {
-	struct looking looking = { definitions, VD_OK };
+	struct loading loading = { definitions, VD_OK };
 
-	for (struct definition *definition = definitions->first; definition; definition = definition->next)
+	for (struct vdi_definition *definition = definitions->first; definition;
+	     definition = definition->next)
 		definition->is_seen = false;
-	(void) vd_informer_visit(informer, look_at, &looking);
-	if (looking.status != VD_OK)
-		return looking.status;
-	for (struct definition *definition = definitions->first; definition; definition = definition->next) {
+	(void) vd_informer_visit(informer, load_definition, &loading);
+	if (loading.status != VD_OK)
+		return loading.status;
+	for (struct vdi_definition *definition = definitions->first; definition;
+	     definition = definition->next) {
 		if (definition->is_seen || definition->object == NULL)
 			continue;
 		definition->object = vd_object_unref(definition->object);
@@ -368,7 +312,7 @@ static const char *conflict_of(const struct vdi_resource *mine, const struct vdi
 	return has_kind(other, *ret_word = mine->list_kind) ? "ListKindConflict" : NULL;
 }
 
-static const char *conflict_with(const struct definition *definition, const struct vdi_resource *other,
+static const char *conflict_with(const struct vdi_definition *definition, const struct vdi_resource *other,
 				 const char *owner, char message[256])
 {
 	const char *word, *conflict = conflict_of(definition->crd.stored, other, &word);
@@ -378,7 +322,7 @@ static const char *conflict_with(const struct definition *definition, const stru
 	return conflict;
 }
 
-static void check_names(struct vdi_definitions *definitions, struct definition *definition,
+static void check_names(struct vdi_definitions *definitions, struct vdi_definition *definition,
 			const struct vdi_resources *declared)
 {
 	const char *conflict = NULL;
@@ -390,9 +334,9 @@ static void check_names(struct vdi_definitions *definitions, struct definition *
 	}
 	for (size_t i = 0; i < declared->count && conflict == NULL && definition->crd.stored; i++)
 		conflict = conflict_with(definition, declared->items[i],
-					 " by a kind that this server was told of at its start", message);
+					 " by a kind that was declared at the start of this server", message);
 	definition->is_conflict_ours = conflict != NULL;
-	for (struct definition *other = definitions->first;
+	for (struct vdi_definition *other = definitions->first;
 	     other && conflict == NULL && definition->crd.stored; other = other->next)
 		if (other != definition && other->is_accepted && other->crd.stored)
 			conflict = conflict_with(definition, other->crd.stored, "", message);
@@ -409,11 +353,12 @@ static void check_all_names(struct vdi_definitions *definitions, const struct vd
 {
 	bool was_accepted;
 
-	for (struct definition *definition = definitions->first; definition; definition = definition->next)
+	for (struct vdi_definition *definition = definitions->first; definition;
+	     definition = definition->next)
 		if (definition->is_accepted)
 			check_names(definitions, definition, declared);
 	for (int pass = 0; pass < 2; pass++)
-		for (struct definition *definition = definitions->first; definition;
+		for (struct vdi_definition *definition = definitions->first; definition;
 		     definition = definition->next) {
 			was_accepted = definition->is_accepted;
 			if (!was_accepted && definition->crd.was_accepted == (pass == 0))
@@ -442,7 +387,7 @@ static uint64_t key_of(const struct vdi_crd *crd)
 	return (key ^ vdi_read_defaults_key(crd->defaults)) * 0x100000001B3u;
 }
 
-static vd_status bind_one(struct definition *definition, struct vdi_resource *resource, bool is_first)
+static vd_status bind_one(struct vdi_definition *definition, struct vdi_resource *resource, bool is_first)
 {
 	VDI_TRY(definition->owner->kinds->host.counts(definition->owner->kinds->host.arg, resource,
 						      &resource->counts));
@@ -453,7 +398,7 @@ static vd_status bind_one(struct definition *definition, struct vdi_resource *re
 	return VD_OK;
 }
 
-static vd_status make_cache(struct definition *definition)
+static vd_status make_cache(struct vdi_definition *definition)
 {
 	struct vdi_crd	      *crd = &definition->crd;
 	uint64_t	       key = key_of(crd);
@@ -479,8 +424,7 @@ static vd_status make_cache(struct definition *definition)
 	return VD_OK;
 }
 
-/* True if the served resources are those of the newest state. */
-static bool is_current(const struct definition *definition)
+bool vdi_definition_is_current(const struct vdi_definition *definition)
 {
 	const struct vdi_resources *wanted = &definition->crd.resources;
 
@@ -492,11 +436,11 @@ static bool is_current(const struct definition *definition)
 	return true;
 }
 
-static vd_status switch_over(struct definition *definition)
+static vd_status switch_over(struct vdi_definition *definition)
 {
 	struct vdi_resources fresh = { 0 };
 
-	if (is_current(definition))
+	if (vdi_definition_is_current(definition))
 		return VD_OK;
 	VDI_TRY(vdi_resources_copy(&fresh, &definition->crd.resources));
 	vdi_resources_fini(&definition->served);
@@ -512,7 +456,7 @@ static vd_status switch_over(struct definition *definition)
 
 /* The definition has lost its names: end its watches. If it gets the names back, it starts with a new
  * cache. */
-static vd_status give_up(struct definition *definition)
+static vd_status give_up(struct vdi_definition *definition)
 {
 	if (definition->cache == NULL && definition->served.count == 0)
 		return VD_OK;
@@ -520,7 +464,7 @@ static vd_status give_up(struct definition *definition)
 	return take_state(definition, definition->object);
 }
 
-static vd_status prepare(struct definition *definition)
+static vd_status prepare(struct vdi_definition *definition)
 {
 	if (!definition->is_accepted)
 		return definition->object ? give_up(definition) : VD_OK;
@@ -538,9 +482,9 @@ vd_status vdi_definitions_prepare(struct vdi_definitions *definitions, const str
 
 	if (!definitions->has_checked_names)
 		check_all_names(definitions, declared);
-	for (struct definition **place = &definitions->first; *place;) {
-		struct definition *definition = *place;
-		vd_status	   status;
+	for (struct vdi_definition **place = &definitions->first; *place;) {
+		struct vdi_definition *definition = *place;
+		vd_status	       status;
 
 		if (definition->object == NULL && is_idle(definition)) {
 			*place = definition->next;
@@ -559,7 +503,7 @@ vd_status vdi_definitions_prepare(struct vdi_definitions *definitions, const str
 
 vd_status vdi_definitions_collect(const struct vdi_definitions *definitions, struct vdi_resources *resources)
 {
-	for (const struct definition *definition = definitions->first; definition;
+	for (const struct vdi_definition *definition = definitions->first; definition;
 	     definition = definition->next)
 		for (size_t i = 0; i < definition->served.count; i++)
 			VDI_TRY(vdi_resources_add(resources, definition->served.items[i]));
@@ -568,283 +512,9 @@ vd_status vdi_definitions_collect(const struct vdi_definitions *definitions, str
 
 bool vdi_definitions_are_served(const struct vdi_definitions *definitions, const char *name)
 {
-	for (const struct definition *definition = definitions->first; definition;
+	for (const struct vdi_definition *definition = definitions->first; definition;
 	     definition = definition->next)
 		if (strcmp(definition->name, name) == 0)
-			return is_current(definition);
+			return vdi_definition_is_current(definition);
 	return true;
-}
-
-/* ---- Statuses ---- */
-
-static vd_status look(struct status_call *call, struct vd_object *current)
-{
-	struct vd_object_json json;
-
-	vdi_out_reset(&call->current);
-	vd_object_json(current, vd_object_revision(current), &json);
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(json.piece); i++)
-		vdi_out_bytes(&call->current, json.piece[i]);
-	return call->current.failed ? VD_NOMEM : VD_OK;
-}
-
-/* Writes the definition with its new status to call->text. VD_CANCELED: this is not the state that was judged
- * (another UID or generation). */
-static vd_status edit_status(struct definition *definition, struct vd_object *current, bool *ret_changed)
-{
-	struct status_call *call = &definition->status;
-	struct vdi_tree	    tree = VDI_TREE_INIT;
-	struct vdi_node	   *root, *metadata;
-	vd_status	    status = look(call, current);
-
-	if (status == VD_OK)
-		status = vdi_tree_parse(&tree, vdi_out_slice(&call->current), &root, NULL);
-	if (status == VD_OK) {
-		metadata = vdi_tree_get(&tree, root, vd_bytes_of("metadata"));
-		if (!vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(&tree, metadata, vd_bytes_of("uid"))),
-				    vd_bytes_of(call->uid)) ||
-		    vdi_tree_int_of(vdi_tree_get(&tree, metadata, vd_bytes_of("generation")), 0) !=
-			    call->generation)
-			status = VD_CANCELED;
-	}
-	if (status == VD_OK)
-		status = vdi_crd_set_status(&tree, root, &call->state,
-					    vd_env_wall(definition->owner->kinds->host.env), ret_changed);
-	if (status == VD_OK && call->is_removal) {
-		const struct vdi_node *finalizers;
-
-		vdi_crd_remove_finalizer(&tree, root);
-		finalizers = vdi_tree_find(&tree, root, "metadata.finalizers");
-		call->has_others = finalizers && finalizers->count > 0;
-		*ret_changed = true;
-	}
-	if (status == VD_OK) {
-		(void) vdi_tree_remove(&tree, metadata, vd_bytes_of("resourceVersion"));
-		vdi_out_reset(&call->text);
-		vdi_tree_write(&call->text, root);
-		status = call->text.failed ? VD_NOMEM : VD_OK;
-	}
-	vdi_tree_fini(&tree);
-	return status == VD_BAD_REQUEST ? VD_CANCELED : status;
-}
-
-/* Runs on a thread of the store. */
-static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
-			      int64_t *ret_ttl_s, struct vd_error *reterr)
-{
-	struct definition *definition = arg;
-	bool		   is_changed = false;
-	vd_status	   status = edit_status(definition, current, &is_changed);
-
-	(void) ret_ttl_s;
-	if (status != VD_OK)
-		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
-	*ret_value =
-		is_changed ? vdi_out_slice(&definition->status.text) : vd_kv_value(vd_object_kv(current));
-	return VD_OK;
-}
-
-/* Runs on a thread of the store. Permits the deletion only if no other finalizer exists. */
-static vd_status may_go(void *arg, struct vd_object *current, struct vd_error *reterr)
-{
-	struct definition *definition = arg;
-	bool		   is_changed = false;
-	vd_status	   status = edit_status(definition, current, &is_changed);
-
-	if (status == VD_OK && definition->status.has_others)
-		status = VD_CANCELED;
-	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "%s", vd_status_sentence(status));
-}
-
-static void status_answered(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
-			    const struct vd_error *error)
-{
-	struct definition *definition = arg;
-	struct vdi_kinds  *kinds = definition->owner->kinds;
-
-	(void) object;
-	(void) revision;
-	(void) error;
-	definition->status.result = status;
-	atomic_store(&definition->status.call, CALL_ANSWERED);
-	vdi_kinds_call_end(kinds); /* the definition may be freed by now */
-}
-
-static void call_status(struct definition *definition, bool as_delete)
-{
-	struct vdi_definitions *definitions = definition->owner;
-	vd_status		status;
-
-	vdi_kinds_call_begin(definitions->kinds);
-	atomic_store(&definition->status.call, CALL_BUSY);
-	if (as_delete)
-		status = vd_cacher_delete(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(definition->name),
-					  NULL, may_go, status_answered, definition);
-	else
-		status = vd_cacher_update(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(definition->name),
-					  false, NULL, edit_current, status_answered, definition);
-	if (status != VD_OK)
-		status_answered(definition, status, NULL, 0, NULL);
-}
-
-static void begin_call(struct definition *definition, bool is_removal)
-{
-	struct status_call *call = &definition->status;
-
-	memcpy(call->conflict_message, definition->conflict_message, sizeof call->conflict_message);
-	memcpy(call->cleaning, definition->cleaning, sizeof call->cleaning);
-	call->state = (struct vdi_crd_state) { .conflict = definition->conflict,
-					       .conflict_message = call->conflict_message,
-					       .is_served = definition->is_accepted && definition->is_served,
-					       .is_cleaned = definition->is_cleaned,
-					       .cleaning = call->cleaning[0] ? call->cleaning : NULL };
-	memcpy(call->uid, definition->crd.uid, sizeof call->uid);
-	call->generation = definition->crd.generation;
-	call->is_removal = is_removal;
-	call->has_others = false;
-}
-
-/* A kube-apiserver that shares this store relies on the conditions. */
-static bool is_shared(const struct vdi_kinds *kinds)
-{
-	struct vd_store_status store = { 0 };
-
-	return vd_store_status_get(kinds->host.store, &store) == VD_OK && store.remote;
-}
-
-/* Writes the status only if it differs. */
-static void settle_status(struct definition *definition, vd_mono now)
-{
-	bool	  is_changed = false;
-	vd_status status;
-
-	if (!definition->is_status_due || definition->status_retry.ns > now.ns ||
-	    (definition->is_accepted && !definition->is_served))
-		return;
-	/* A definition that cannot be parsed has no status to write. A conflict with a kind that only this
-	 * server has is not written to a store that other servers share. */
-	if (definition->crd.stored == NULL ||
-	    (definition->is_conflict_ours && is_shared(definition->owner->kinds))) {
-		definition->is_status_due = false;
-		return;
-	}
-	begin_call(definition, false);
-	status = edit_status(definition, definition->object, &is_changed);
-	definition->is_status_due = status == VD_NOMEM;
-	definition->status_retry = status == VD_NOMEM ? vd_mono_add(now, RETRY) : (vd_mono) { 0 };
-	if (status == VD_OK && is_changed)
-		call_status(definition, false);
-}
-
-/* ---- Deletion of a definition ---- */
-
-static void cleanup_begin(void *arg)
-{
-	vdi_kinds_call_begin(arg);
-}
-
-static void cleanup_end(void *arg)
-{
-	vdi_kinds_call_end(arg);
-}
-
-/* Returns true if all of its objects are deleted. */
-static bool clean(struct definition *definition, vd_mono now)
-{
-	struct vdi_kinds		 *kinds = definition->owner->kinds;
-	const struct vdi_crd_cleanup_host host = { kinds->host.env, cleanup_begin, cleanup_end, kinds };
-	vd_status			  status = VD_NOMEM;
-	size_t				  left = 0;
-
-	if (definition->cleanup_retry.ns > now.ns)
-		return false;
-	/* No loop starts a create any more; wait for those that were started before. */
-	if (definition->cleanup == NULL && atomic_load(&definition->crd.stored->cache->create_count) > 0) {
-		definition->cleanup_retry = vd_mono_add(now, CACHE_POLL);
-		return false;
-	}
-	if (definition->cleanup == NULL)
-		definition->cleanup = vdi_crd_cleanup_new(&host, definition->crd.stored);
-	if (definition->cleanup)
-		status = vdi_crd_cleanup_run(definition->cleanup, &left);
-	if (status == VD_AGAIN)
-		return false;
-	if (status != VD_OK) {
-		definition->cleanup_retry = vd_mono_add(now, left ? CLEANUP_RETRY : RETRY);
-		if (left) {
-			(void) snprintf(
-				definition->cleaning, sizeof definition->cleaning,
-				"%zu instances are left: finalizers keep them, or they cannot be decoded",
-				left);
-			definition->is_status_due = true;
-		}
-		return false;
-	}
-	definition->cleanup = vdi_crd_cleanup_free(definition->cleanup);
-	return true;
-}
-
-static void settle_end(struct definition *definition, vd_mono now)
-{
-	bool has_objects = definition->is_accepted && definition->crd.stored && definition->crd.stored->cache;
-
-	if (!definition->crd.is_terminating || !definition->crd.is_kept ||
-	    (definition->is_accepted && (!definition->is_served || !is_current(definition))))
-		return;
-	if (!definition->is_cleaned && has_objects && !clean(definition, now))
-		return;
-	definition->is_cleaned = true;
-	if (atomic_load(&definition->status.call) != CALL_IDLE || definition->status_retry.ns > now.ns)
-		return;
-	begin_call(definition, true);
-	call_status(definition, true);
-}
-
-static void take_answer(struct definition *definition, vd_mono now)
-{
-	struct status_call *call = &definition->status;
-
-	if (atomic_load(&call->call) != CALL_ANSWERED)
-		return;
-	atomic_store(&call->call, CALL_IDLE);
-	if (call->is_removal && call->result == VD_CANCELED && call->has_others) {
-		call_status(definition, false); /* keep the definition; remove only our finalizer */
-		return;
-	}
-	if (call->result == VD_OK || call->result == VD_NOT_FOUND || call->result == VD_CANCELED) {
-		definition->status_retry = call->is_removal ?
-						   vd_mono_add(now, RETRY) :
-						   (vd_mono) { 0 }; /* wait for the event of its deletion */
-		return;
-	}
-	definition->is_status_due = true;
-	definition->status_retry = vd_mono_add(now, RETRY);
-}
-
-vd_mono vdi_definitions_settle(struct vdi_definitions *definitions)
-{
-	vd_mono now = vd_env_now(definitions->kinds->host.env), due = VD_NEVER;
-
-	drain_retired(definitions);
-	for (struct definition *definition = definitions->first; definition; definition = definition->next) {
-		take_answer(definition, now);
-		if (definition->object == NULL)
-			continue;
-		if (!definition->is_served && definition->is_accepted && is_current(definition)) {
-			definition->is_served = true;
-			definition->is_status_due = true;
-		}
-		if (definitions->kinds->host.options->read_only)
-			continue;
-		if (atomic_load(&definition->status.call) == CALL_IDLE)
-			settle_status(definition, now);
-		settle_end(definition, now);
-		if (definition->is_status_due && definition->status_retry.ns > now.ns)
-			due.ns = VDI_MIN(due.ns, definition->status_retry.ns);
-		if (definition->crd.is_terminating && definition->cleanup_retry.ns > now.ns)
-			due.ns = VDI_MIN(due.ns, definition->cleanup_retry.ns);
-		if (definition->crd.is_terminating && definition->status_retry.ns > now.ns)
-			due.ns = VDI_MIN(due.ns, definition->status_retry.ns);
-	}
-	return due;
 }

@@ -366,7 +366,7 @@ static void run(void *arg)
 	vdi_lock_release(kinds->host.lock);
 }
 
-static vd_status hear_definitions(struct vdi_kinds *kinds, struct vd_error *reterr)
+static vd_status watch_definitions(struct vdi_kinds *kinds, struct vd_error *reterr)
 {
 	const struct vd_informer_handler handler = {
 		.add = added, .update = updated, .remove = removed, .synced = synced, .arg = kinds
@@ -402,7 +402,7 @@ vd_status vdi_kinds_run(struct vdi_kinds *kinds, struct vd_error *reterr)
 	kinds->actor = actor;
 	vdi_lock_release(kinds->host.lock);
 	vd_actor_wake(actor);
-	return kinds->definitions ? hear_definitions(kinds, reterr) : VD_OK;
+	return kinds->definitions ? watch_definitions(kinds, reterr) : VD_OK;
 }
 
 vd_status vdi_kinds_wait(struct vdi_kinds *kinds, vd_mono due, struct vd_error *reterr)

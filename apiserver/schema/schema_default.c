@@ -395,7 +395,7 @@ static int compare_paths(const void *a, const void *b)
 }
 
 /* Reports the removed paths, sorted as upstream sorts them. */
-static void tell(const struct pruner *pruner, vdi_schema_unknown_fn *unknown, void *arg)
+static void report_unknown(const struct pruner *pruner, vdi_schema_unknown_fn *unknown, void *arg)
 {
 	struct vd_bytes paths[VDI_FIELD_ERRORS_MAX];
 	const char     *at = pruner->found.data;
@@ -424,7 +424,7 @@ vd_status vdi_schema_prune_node(const struct vdi_schema_node *node, struct vdi_t
 	prune(&pruner, node, value, is_root || node->embedded);
 	status = pruner.found.failed || pruner.path.failed ? VD_NOMEM : VD_OK;
 	if (status == VD_OK && pruner.count)
-		tell(&pruner, unknown, arg);
+		report_unknown(&pruner, unknown, arg);
 	vdi_out_fini(&pruner.path);
 	vdi_out_fini(&pruner.found);
 	return status;

@@ -31,14 +31,14 @@ static bool is_one_of(char c, const char *set)
 }
 
 /* Matches the whole text with a template: 9 is a digit, f a hexadecimal digit, any other character itself. */
-static bool looks_like(const char *at, size_t size, const char *picture)
+static bool looks_like(const char *at, size_t size, const char *template)
 {
-	if (strlen(picture) != size)
+	if (strlen(template) != size)
 		return false;
 	for (size_t i = 0; i < size; i++)
-		if (picture[i] == '9' ? !is_digit(at[i]) :
-		    picture[i] == 'f' ? !is_hex(at[i]) :
-					picture[i] != at[i])
+		if (template[i] == '9' ? !is_digit(at[i]) :
+		    template[i] == 'f' ? !is_hex(at[i]) :
+					 template[i] != at[i])
 			return false;
 	return true;
 }

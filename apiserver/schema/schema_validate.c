@@ -7,11 +7,10 @@
  * Ratcheting (pkg/apiserver/validation/ratcheting.go): errors in a part that is unchanged from the old object
  * are ignored. The comparison runs only after an error, so valid writes do not pay for it.
  */
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "schema_value.h"
+#include "schema_error.h"
+#include "schema_scalar.h"
 
 /* Result of validating one value against one node. */
 struct decision {
@@ -22,82 +21,20 @@ struct decision {
 static struct decision validate(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
 				const struct vdi_node *value, const struct vdi_node *old);
 
-static bool out_of_work(struct vdi_schema_validator *validator, uint64_t cost)
-{
-	if (validator->work < cost || validator->status != VD_OK) {
-		if (validator->status == VD_OK)
-			validator->status = VD_TOO_BIG;
-		return true;
-	}
-	validator->work -= cost;
-	return false;
-}
-
-/* ---- Faults ---- */
-
-/* Returns the field of an error: the prefix and the path below it. Borrowed until the next call. */
-static struct vd_bytes field(struct vdi_schema_validator *validator, const char *more,
-			     struct vd_bytes more_text)
-{
-	struct vd_bytes path = vdi_out_slice(&validator->path);
-
-	vdi_schema_validator_reset(validator, &validator->field);
-	path.size = VDI_MIN(path.size, (size_t) VDI_SCHEMA_PATH_SIZE);
-	vdi_out_bytes(&validator->field, validator->prefix);
-	if (path.size && *(const char *) path.data == '.')
-		path = (struct vd_bytes) { (const char *) path.data + 1, path.size - 1 };
-	if (validator->field.size && path.size)
-		vdi_out_raw(&validator->field,
-			    "."); /* before an index too: upstream appends the whole path as one child */
-	vdi_out_bytes(&validator->field, path);
-	if (validator->field.size && *more)
-		vdi_out_raw(&validator->field, more);
-	vdi_out_bytes(&validator->field, more_text);
-	if (validator->field.size == 0)
-		/* upstream's field.Path prints this for an empty path */
-		vdi_out_raw(&validator->field, "<nil>");
-	return vdi_out_slice(&validator->field);
-}
-
-#define PATH(validator)                                                                                      \
-	(int) VDI_MIN((validator)->path.size, (size_t) VDI_SCHEMA_PATH_SIZE),                                \
-		(validator)->path.size ? (validator)->path.data : ""
-
-/* Adds an error without a field, as upstream does for errors other than openapierrors.Validation. */
-static void add_error_without_field(struct vdi_schema_validator *validator, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-static void add_error_without_field(struct vdi_schema_validator *validator, const char *format, ...)
-{
-	va_list		arguments;
-	struct vd_bytes at = validator->prefix;
-
-	vdi_schema_validator_reset(validator, &validator->text);
-	va_start(arguments, format);
-	vdi_out_vprintf(&validator->text, format, arguments);
-	va_end(arguments);
-	if (at.size == 0)
-		at = vd_bytes_of("<nil>");
-	vdi_field_errors_add_text(validator->field_errors, VDI_FIELD_ERROR_INVALID, at, VD_BYTES_NONE, "%.*s",
-				  (int) validator->text.size,
-				  validator->text.size ? validator->text.data : "");
-}
+/* ---- Types ---- */
 
 static void add_type_error(struct vdi_schema_validator *validator, const char *wanted, size_t wanted_size,
 			   const char *found)
 {
 	vdi_field_errors_add_text(validator->field_errors, VDI_FIELD_ERROR_TYPE_INVALID,
-				  field(validator, "", VD_BYTES_NONE), vd_bytes_of(found),
-				  "%.*s in body must be of type %.*s: \"%s\"", PATH(validator),
+				  vdi_schema_error_field(validator, "", VD_BYTES_NONE), vd_bytes_of(found),
+				  "%.*s in body must be of type %.*s: \"%s\"", VDI_SCHEMA_PATH(validator),
 				  (int) wanted_size, wanted, found);
 }
 
-/* ---- Types ---- */
-
-static const char *const type_names[] = { "", "array", "boolean", "integer", "number", "object", "string" };
-
 static const char *type_name(const struct vdi_schema_node *node)
 {
-	return node->int_or_string ? "integer,string" : type_names[node->type];
+	return node->int_or_string ? "integer,string" : vdi_schema_type_name(node->type);
 }
 
 static bool takes(const struct vdi_schema_node *node, enum vdi_schema_type type)
@@ -153,7 +90,7 @@ static bool check_type(struct vdi_schema_validator *validator, const struct vdi_
 	}
 	if ((!numeric && format.size && text_like) || fits)
 		return true;
-	add_type_error(validator, type_name(node), strlen(type_name(node)), type_names[type]);
+	add_type_error(validator, type_name(node), strlen(type_name(node)), vdi_schema_type_name(type));
 	return false;
 }
 
@@ -246,7 +183,7 @@ static void check_any_of(struct vdi_schema_validator *validator, const struct vd
 	if (nodes->count == 0)
 		return;
 	path = quoted_path(validator);
-	add_error_without_field(validator, "%.*s must validate at least one schema (anyOf)", QUOTED(path));
+	vdi_schema_error_add(validator, "%.*s must validate at least one schema (anyOf)", QUOTED(path));
 	put_first(validator, &best);
 	total->passed += best.passed;
 	total->valid = false;
@@ -279,11 +216,11 @@ static void check_one_of(struct vdi_schema_validator *validator, const struct vd
 	}
 	path = quoted_path(validator);
 	if (valid == 0)
-		add_error_without_field(
-			validator, "%.*s must validate one and only one schema (oneOf). Found none valid",
-			QUOTED(path));
+		vdi_schema_error_add(validator,
+				     "%.*s must validate one and only one schema (oneOf). Found none valid",
+				     QUOTED(path));
 	else
-		add_error_without_field(
+		vdi_schema_error_add(
 			validator,
 			"%.*s must validate one and only one schema (oneOf). Found %zu valid alternatives",
 			QUOTED(path), valid);
@@ -307,8 +244,8 @@ static void check_all_of(struct vdi_schema_validator *validator, const struct vd
 	if (valid == nodes->count)
 		return;
 	path = quoted_path(validator);
-	add_error_without_field(validator, "%.*s must validate all the schemas (allOf)%s", QUOTED(path),
-				valid ? "" : ". None validated");
+	vdi_schema_error_add(validator, "%.*s must validate all the schemas (allOf)%s", QUOTED(path),
+			     valid ? "" : ". None validated");
 	total->valid = false;
 }
 
@@ -327,254 +264,16 @@ static void check_not(struct vdi_schema_validator *validator, const struct vdi_s
 	if (!decision.valid)
 		return;
 	path = quoted_path(validator);
-	add_error_without_field(validator, "%.*s must not validate the schema (not)", QUOTED(path));
+	vdi_schema_error_add(validator, "%.*s must not validate the schema (not)", QUOTED(path));
 	total->valid = false;
 }
 
-/* ---- Scalars ---- */
+/* ---- Lists and objects ---- */
 
 static void note(struct decision *total, bool fine)
 {
 	total->valid &= fine;
 }
-
-static size_t count_runes(struct vd_bytes text)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < text.size; i++)
-		count += (((const char *) text.data)[i] & 0xC0) != 0x80;
-	return count;
-}
-
-static bool matches(struct vdi_schema_validator *validator, const struct vdi_schema_limits *limits,
-		    struct vd_bytes text)
-{
-	bool	  found = true;
-	vd_status status;
-
-	if (limits->pattern == NULL || validator->status != VD_OK)
-		return true;
-	status = vdi_pattern_match(limits->pattern, text, &validator->work, &found);
-	if (status != VD_OK)
-		validator->status = status;
-	return found;
-}
-
-static bool check_string(struct vdi_schema_validator *validator, const struct vdi_schema_limits *limits,
-			 const struct vdi_node *value)
-{
-	bool   counts = limits->max_length >= 0 || limits->min_length >= 0;
-	size_t runes = counts ? count_runes(value->text) : 0;
-
-	if (limits->max_length >= 0 && runes > (uint64_t) limits->max_length) {
-		vdi_field_errors_add(validator->field_errors, VDI_FIELD_ERROR_TOO_LONG,
-				     field(validator, "", VD_BYTES_NONE), VD_BYTES_NONE,
-				     "may not be more than %lld byte%s", (long long) limits->max_length,
-				     limits->max_length == 1 ? "" : "s");
-		return false;
-	}
-	if (limits->min_length >= 0 && runes < (uint64_t) limits->min_length) {
-		vdi_field_errors_add_node(validator->field_errors, VDI_FIELD_ERROR_INVALID,
-					  field(validator, "", VD_BYTES_NONE), value,
-					  "%.*s in body should be at least %lld chars long", PATH(validator),
-					  (long long) limits->min_length);
-		return false;
-	}
-	if (!matches(validator, limits, value->text)) {
-		vdi_field_errors_add_node(
-			validator->field_errors, VDI_FIELD_ERROR_INVALID, field(validator, "", VD_BYTES_NONE),
-			value, "%.*s in body should match '%.*s'", PATH(validator),
-			(int) limits->pattern_text.size, (const char *) limits->pattern_text.data);
-		return false;
-	}
-	return true;
-}
-
-static bool check_format(struct vdi_schema_validator *validator, const struct vdi_schema_limits *limits,
-			 const struct vdi_node *value)
-{
-	if (out_of_work(validator, value->text.size / 16) ||
-	    vdi_schema_format_holds(limits->format, value->text))
-		return true;
-	vdi_field_errors_add_node(validator->field_errors, VDI_FIELD_ERROR_TYPE_INVALID,
-				  field(validator, "", VD_BYTES_NONE), value,
-				  "%.*s in body must be of type %.*s: \"%.*s\"", PATH(validator),
-				  (int) limits->format.size, (const char *) limits->format.data,
-				  (int) VDI_MIN(value->text.size, (size_t) 256),
-				  value->text.size ? (const char *) value->text.data : "");
-	return false;
-}
-
-/* IsValueValidAgainstRange; what: the value or the limit. */
-static bool is_in_range(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
-			const struct vdi_schema_number *number, const char *what)
-{
-	struct vd_bytes format = node->limits->format;
-	bool		integer = node->type == VDI_TYPE_INTEGER && !node->int_or_string, fits = true;
-
-	if (integer)
-		fits = number->is_integer ||
-		       (number->real == trunc(number->real) && fabs(number->real) < 9223372036854775808.0);
-	if (integer && fits && vd_bytes_equal(format, vd_bytes_of("int32")))
-		fits = number->real >= INT32_MIN && number->real <= INT32_MAX;
-	if (!integer && node->type == VDI_TYPE_NUMBER && vd_bytes_equal(format, vd_bytes_of("float")))
-		fits = fabs(number->real) <= 3.40282346638528859811704183484516925440e+38;
-	if (fits)
-		return true;
-	if (format.size)
-		add_error_without_field(validator, "%s value must be of type %s with format %.*s in %.*s",
-					what, type_names[node->type], (int) format.size,
-					(const char *) format.data, PATH(validator));
-	else
-		add_error_without_field(validator, "%s value must be of type %s (default format) in %.*s",
-					what, type_names[node->type], PATH(validator));
-	return false;
-}
-
-/* Adds an error for a limit; a value that is compared as a double is also shown as one. */
-static void add_limit_error(struct vdi_schema_validator *validator, const struct vdi_schema_number *number,
-			    const char *words, const struct vdi_schema_number *limit)
-{
-	struct vdi_schema_number shown = { number->real, number->integer,
-					   number->is_integer && limit->is_integer };
-	struct vdi_node		 value = { .kind = VDI_NODE_NUMBER };
-	char			 text[VDI_SCHEMA_NUMBER_SIZE], value_text[VDI_SCHEMA_NUMBER_SIZE];
-
-	vdi_schema_number_write(limit, text);
-	vdi_schema_validator_reset(validator, &validator->text);
-	vdi_out_printf(&validator->text, "%.*s in body should be %s %s", PATH(validator), words, text);
-	vdi_schema_number_write(&shown, value_text);
-	value.text = vd_bytes_of(value_text);
-	vdi_field_errors_add_node(
-		validator->field_errors, VDI_FIELD_ERROR_INVALID, field(validator, "", VD_BYTES_NONE), &value,
-		"%.*s", (int) validator->text.size, validator->text.size ? validator->text.data : "");
-}
-
-/* Converts the limit to the value's kind of number, unless it does not fit. */
-static struct vdi_schema_number limit_for(const struct vdi_schema_number *value, double limit, bool in_range)
-{
-	struct vdi_schema_number number = { limit, 0, false };
-
-	if (value->is_integer && in_range && fabs(limit) < 9223372036854775808.0) {
-		number.integer = (int64_t) limit;
-		number.is_integer = true;
-	}
-	return number;
-}
-
-static bool check_multiple(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
-			   const struct vdi_schema_number *number)
-{
-	struct vdi_schema_number factor = { node->limits->multiple_of, 0, false };
-	bool			 in_range = is_in_range(validator, node, &factor, "MultipleOf"), fine;
-	char			 text[VDI_SCHEMA_NUMBER_SIZE];
-
-	factor = limit_for(number, node->limits->multiple_of, in_range);
-	vdi_schema_number_write(&factor, text);
-	if (factor.is_integer ? factor.integer <= 0 : factor.real <= 0) {
-		vdi_field_errors_add(validator->field_errors, VDI_FIELD_ERROR_INVALID,
-				     field(validator, "", VD_BYTES_NONE), vd_bytes_of(text),
-				     "factor MultipleOf declared for %.*s must be positive: %s",
-				     PATH(validator), text);
-		return false;
-	}
-	if (factor.is_integer)
-		fine = number->integer % factor.integer == 0;
-	else
-		fine = vdi_schema_is_whole(factor.real < 1 ? 1 / factor.real * number->real :
-							     number->real / factor.real);
-	if (!fine)
-		add_limit_error(validator, number, "a multiple of", &factor);
-	return in_range && fine;
-}
-
-static bool check_bound(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
-			const struct vdi_schema_number *number, bool is_maximum)
-{
-	static const char *const words[] = { "greater than or equal to", "greater than",
-					     "less than or equal to", "less than" };
-	double			 bound = is_maximum ? node->limits->maximum : node->limits->minimum;
-	bool exclusive = is_maximum ? node->limits->exclusive_maximum : node->limits->exclusive_minimum, fine;
-	struct vdi_schema_number limit = { bound, 0, false };
-	bool			 in_range =
-		is_in_range(validator, node, &limit, is_maximum ? "Maximum boundary" : "Minimum boundary");
-	int order;
-
-	limit = limit_for(number, bound, in_range);
-	order = limit.is_integer ? (number->integer > limit.integer) - (number->integer < limit.integer) :
-				   (number->real > limit.real) - (number->real < limit.real);
-	if (!is_maximum)
-		order = -order;
-	fine = exclusive ? order < 0 : order <= 0;
-	if (!fine)
-		add_limit_error(validator, number, words[is_maximum * 2 + exclusive], &limit);
-	return in_range && fine;
-}
-
-static void check_number(struct vdi_schema_validator *validator, const struct vdi_schema_node *node,
-			 const struct vdi_schema_number *number, struct decision *total)
-{
-	static const struct vdi_schema_limits none = { .min_length = -1 };
-	struct vdi_schema_node		      plain = *node;
-
-	if (node->limits == NULL)
-		plain.limits = &none;
-	note(total, is_in_range(validator, &plain, number, "Checked"));
-	if (plain.limits->has_multiple_of)
-		note(total, check_multiple(validator, node, number));
-	if (plain.limits->has_minimum)
-		note(total, check_bound(validator, node, number, false));
-	if (plain.limits->has_maximum)
-		note(total, check_bound(validator, node, number, true));
-}
-
-/* Adds an error with the value; a number that is no integer is printed as Go prints it. */
-static void add_value(struct vdi_schema_validator *validator, enum vdi_field_error_kind kind,
-		      const struct vdi_node *value, const char *detail, size_t size)
-{
-	char			 text[VDI_SCHEMA_NUMBER_SIZE];
-	struct vdi_node		 shown = *value;
-	struct vdi_schema_number number;
-
-	if (value->kind == VDI_NODE_NUMBER) {
-		number = vdi_schema_number_of(value->text);
-		vdi_schema_number_write(&number, text);
-		shown.text = vd_bytes_of(text);
-	}
-	vdi_field_errors_add_node(validator->field_errors, kind, field(validator, "", VD_BYTES_NONE), &shown,
-				  "%.*s", (int) size, detail);
-}
-
-/* null matches no enum, as upstream. */
-static bool check_enum(struct vdi_schema_validator *validator, const struct vdi_schema_limits *limits,
-		       const struct vdi_node *value)
-{
-	for (const struct vdi_node *one = limits->enumeration->first; one && value->kind != VDI_NODE_NULL;
-	     one = one->next)
-		if (out_of_work(validator, 1) || vdi_schema_same(validator, one, value))
-			return true;
-	vdi_schema_validator_reset(validator, &validator->text);
-	for (const struct vdi_node *one = limits->enumeration->first;
-	     one && validator->text.size < VDI_FIELD_ERROR_VALUE_SIZE; one = one->next) {
-		vdi_out_raw(&validator->text, validator->text.size ? ", " : "supported values: ");
-		if (one->kind == VDI_NODE_STRING) {
-			vdi_field_errors_write_quoted(&validator->text, one->text);
-		} else {
-			struct vdi_out json = VDI_OUT_INIT;
-
-			vdi_tree_write(&json, one);
-			validator->text.failed |= json.failed;
-			vdi_field_errors_write_quoted(&validator->text, vdi_out_slice(&json));
-			vdi_out_fini(&json);
-		}
-	}
-	add_value(validator, VDI_FIELD_ERROR_NOT_SUPPORTED, value,
-		  validator->text.size ? validator->text.data : "", validator->text.size);
-	return false;
-}
-
-/* ---- Lists and objects ---- */
 
 static void add_count_error(struct vdi_schema_validator *validator, enum vdi_field_error_kind kind,
 			    uint32_t count, const char *words, int64_t limit, const char *things)
@@ -583,12 +282,14 @@ static void add_count_error(struct vdi_schema_validator *validator, enum vdi_fie
 
 	(void) snprintf(text, sizeof text, "%u", count);
 	if (kind == VDI_FIELD_ERROR_TOO_MANY)
-		vdi_field_errors_add(validator->field_errors, kind, field(validator, "", VD_BYTES_NONE),
-				     vd_bytes_of(text), "must have at most %lld item%s", (long long) limit,
+		vdi_field_errors_add(validator->field_errors, kind,
+				     vdi_schema_error_field(validator, "", VD_BYTES_NONE), vd_bytes_of(text),
+				     "must have at most %lld item%s", (long long) limit,
 				     limit == 1 ? "" : "s");
 	else
-		vdi_field_errors_add(validator->field_errors, kind, field(validator, "", VD_BYTES_NONE),
-				     vd_bytes_of(text), "%.*s in body %s %lld %s", PATH(validator), words,
+		vdi_field_errors_add(validator->field_errors, kind,
+				     vdi_schema_error_field(validator, "", VD_BYTES_NONE), vd_bytes_of(text),
+				     "%.*s in body %s %lld %s", VDI_SCHEMA_PATH(validator), words,
 				     (long long) limit, things);
 }
 
@@ -617,7 +318,7 @@ static const struct vdi_node *counterpart(struct vdi_schema_validator  *validato
 	if (!vdi_schema_has_keys(validator, node, item))
 		return NULL;
 	for (uint32_t i = 0; at && i < old->count; i++) {
-		if (out_of_work(validator, node->list_key_count + 1))
+		if (vdi_schema_out_of_work(validator, node->list_key_count + 1))
 			return NULL;
 		if (vdi_schema_same_keys(validator, node, item, at)) {
 			*cursor = at->next;
@@ -661,12 +362,13 @@ static void check_member(struct vdi_schema_validator *validator, const struct vd
 	size_t		size = validator->path.size;
 	struct decision decision;
 
-	if (out_of_work(validator, member->key.size / 64))
+	if (vdi_schema_out_of_work(validator, member->key.size / 64))
 		return;
 	if (property == NULL && node->more == VDI_MORE_FORBIDDEN) {
 		vdi_field_errors_add_text(validator->field_errors, VDI_FIELD_ERROR_INVALID,
-					  field(validator, "", VD_BYTES_NONE), member->key,
-					  "%.*s.%.*s in body is a forbidden property", PATH(validator),
+					  vdi_schema_error_field(validator, "", VD_BYTES_NONE), member->key,
+					  "%.*s.%.*s in body is a forbidden property",
+					  VDI_SCHEMA_PATH(validator),
 					  (int) VDI_MIN(member->key.size, (size_t) 256),
 					  member->key.size ? (const char *) member->key.data : "");
 		total->valid = false;
@@ -700,10 +402,11 @@ static void check_object(struct vdi_schema_validator *validator, const struct vd
 	for (size_t i = 0; limits && i < limits->required_count; i++) {
 		struct vd_bytes key = limits->required[i];
 
-		if (out_of_work(validator, 1 + key.size / 64) || vdi_tree_get(validator->tree, value, key))
+		if (vdi_schema_out_of_work(validator, 1 + key.size / 64) ||
+		    vdi_tree_get(validator->tree, value, key))
 			continue;
 		vdi_field_errors_add(validator->field_errors, VDI_FIELD_ERROR_REQUIRED,
-				     field(validator, ".", key), VD_BYTES_NONE, "%s", "");
+				     vdi_schema_error_field(validator, ".", key), VD_BYTES_NONE, "%s", "");
 		total->valid = false;
 	}
 }
@@ -724,16 +427,16 @@ static void check_value(struct vdi_schema_validator *validator, const struct vdi
 	}
 	total->passed += 2;
 	if (value->kind == VDI_NODE_STRING && limits) {
-		note(total, check_string(validator, limits, value));
+		note(total, vdi_schema_check_string(validator, limits, value));
 		if (limits->format.size)
-			note(total, check_format(validator, limits, value));
+			note(total, vdi_schema_check_format(validator, limits, value));
 	}
 	if (value->kind == VDI_NODE_NUMBER)
-		check_number(validator, node, number, total);
+		note(total, vdi_schema_check_number(validator, node, number));
 	if (value->kind == VDI_NODE_ARRAY)
 		check_list(validator, node, value, old, total);
 	if (limits && limits->enumeration)
-		note(total, check_enum(validator, limits, value));
+		note(total, vdi_schema_check_enum(validator, limits, value));
 	if (value->kind == VDI_NODE_OBJECT)
 		check_object(validator, node, value, old, total);
 	total->passed += 3;
@@ -755,7 +458,7 @@ static bool is_unchanged(struct vdi_schema_validator *validator, const struct vd
 		const struct vdi_schema_node *of_member = vdi_schema_member_of(node, member->key);
 		const struct vdi_node	     *old_member = vdi_tree_get(validator->tree, old, member->key);
 
-		if (of_member == NULL || old_member == NULL || out_of_work(validator, 1) ||
+		if (of_member == NULL || old_member == NULL || vdi_schema_out_of_work(validator, 1) ||
 		    !is_unchanged(validator, of_member, member, old_member))
 			return false;
 	}
@@ -769,7 +472,7 @@ static struct decision validate(struct vdi_schema_validator *validator, const st
 	struct vdi_schema_number number = { 0 };
 	size_t			 kept = validator->field_errors->kept, count = validator->field_errors->count;
 
-	if (out_of_work(validator, 2 + value->count / 8 + value->text.size / 64))
+	if (vdi_schema_out_of_work(validator, 2 + value->count / 8 + value->text.size / 64))
 		return total;
 	if (value->kind == VDI_NODE_NUMBER)
 		number = vdi_schema_number_of(value->text);
@@ -780,7 +483,7 @@ static struct decision validate(struct vdi_schema_validator *validator, const st
 	if (value->kind != VDI_NODE_NULL)
 		check_value(validator, node, value, old, &number, &total);
 	else if (node->limits && node->limits->enumeration)
-		note(&total, check_enum(validator, node->limits, value));
+		note(&total, vdi_schema_check_enum(validator, node->limits, value));
 	if (!total.valid && old && validator->status == VD_OK && is_unchanged(validator, node, value, old)) {
 		vdi_field_errors_truncate(validator->field_errors, kept, count);
 		total.valid = true;

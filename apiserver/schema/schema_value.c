@@ -66,16 +66,6 @@ bool vdi_schema_is_whole(double number)
 
 /* ---- Equality ---- */
 
-static bool spend(struct vdi_schema_validator *validator, uint64_t cost)
-{
-	if (validator->status == VD_OK && validator->work < cost)
-		validator->status = VD_TOO_BIG;
-	if (validator->status != VD_OK)
-		return false;
-	validator->work -= cost;
-	return true;
-}
-
 static bool same_number(const struct vdi_node *a, const struct vdi_node *b)
 {
 	struct vdi_schema_number x, y;
@@ -92,7 +82,8 @@ bool vdi_schema_same(struct vdi_schema_validator *validator, const struct vdi_no
 {
 	const struct vdi_node *x, *y;
 
-	if (a->kind != b->kind || a->count != b->count || !spend(validator, 1 + a->text.size / 64))
+	if (a->kind != b->kind || a->count != b->count ||
+	    vdi_schema_out_of_work(validator, 1 + a->text.size / 64))
 		return false;
 	if (a->kind == VDI_NODE_NUMBER)
 		return same_number(a, b);
@@ -146,7 +137,7 @@ static uint64_t hash_value(struct vdi_schema_validator *validator, const struct 
 {
 	uint64_t hash = vdi_hash_seed() + value->kind;
 
-	if (!spend(validator, 1 + value->text.size / 64))
+	if (vdi_schema_out_of_work(validator, 1 + value->text.size / 64))
 		return 0;
 	if (value->kind == VDI_NODE_NUMBER) {
 		double real = vdi_schema_number_of(value->text).real;
@@ -292,7 +283,7 @@ static void check_doubles(struct vdi_schema_validator *validator, const struct v
 		size_t	 at = hash & (slots - 1);
 
 		for (; table[at].item; at = (at + 1) & (slots - 1)) {
-			if (!spend(validator, 1))
+			if (vdi_schema_out_of_work(validator, 1))
 				break;
 			if (table[at].hash != hash || !same_item(validator, node, table[at].item, item))
 				continue;
@@ -330,7 +321,7 @@ static void check_lists(struct vdi_schema_validator *validator, const struct vdi
 {
 	size_t index = 0;
 
-	if (!spend(validator, 1))
+	if (vdi_schema_out_of_work(validator, 1))
 		return;
 	if (value->kind == VDI_NODE_ARRAY && node->list != VDI_LIST_ATOMIC &&
 	    (node->list == VDI_LIST_SET || are_objects(validator, value)) && value->count > 1)
@@ -463,7 +454,7 @@ void vdi_schema_check_resources(struct vdi_schema_validator *validator, const st
 {
 	size_t index = 0;
 
-	if (!node->has_resources || !spend(validator, 1))
+	if (!node->has_resources || vdi_schema_out_of_work(validator, 1))
 		return;
 	if (node->embedded && value->kind == VDI_NODE_OBJECT)
 		check_resource(validator, value);

@@ -32,6 +32,18 @@ static inline void vdi_schema_validator_reset(struct vdi_schema_validator *valid
 	vdi_out_reset(out);
 }
 
+/* Uses up work. Returns true if not enough is left, or the validation has failed. */
+static inline bool vdi_schema_out_of_work(struct vdi_schema_validator *validator, uint64_t cost)
+{
+	if (validator->work < cost || validator->status != VD_OK) {
+		if (validator->status == VD_OK)
+			validator->status = VD_TOO_BIG;
+		return true;
+	}
+	validator->work -= cost;
+	return false;
+}
+
 #define VDI_SCHEMA_NUMBER_SIZE 48
 /* Maximum length of a path in an error; messages are shorter than this in any case. */
 #define VDI_SCHEMA_PATH_SIZE 2048

@@ -38,8 +38,8 @@ static void set_state(struct vdi_ready *ready, enum vdi_ready_state state, const
 			ready->waiters = NULL;
 		}
 	}
-	/* A waiter may be freed once it is told. Waiters that are not told yet take this lock before they
-	 * leave. */
+	/* A waiter may be freed after its notify. Waiters that are not notified yet take this lock before
+	 * they leave. */
 	while (waiters) {
 		struct vdi_ready_waiter *waiter = waiters;
 

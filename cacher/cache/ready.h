@@ -43,10 +43,10 @@ VDI_MUST_USE vd_status vdi_ready_check(struct vdi_ready *ready, uint64_t *ret_ge
 				       struct vd_error *reterr);
 /* Blocks until the cacher is ready or stopped, or until due. */
 VDI_MUST_USE vd_status vdi_ready_wait(struct vdi_ready *ready, vd_mono due, struct vd_error *reterr);
-/* Registers a waiter; told(arg) is called once, when the cacher is ready or stopped. false: it is ready or
- * stopped now, told is not called. */
+/* Registers a waiter; its notify is called once, when the cacher is ready or stopped. Returns false if it is
+ * ready or stopped now; notify is then not called. */
 VDI_MUST_USE bool vdi_ready_listen(struct vdi_ready *ready, struct vdi_ready_waiter *waiter);
-/* Unregisters a waiter. told is not called after the return. Safe after told was called, or without
+/* Unregisters a waiter; notify is not called after the return. Safe after notify was called, or without
  * registration. */
 void vdi_ready_forget(struct vdi_ready *ready, struct vdi_ready_waiter *waiter);
 /* Returns clamp(e^(0.06 s), 1, 30), rounded down, for s seconds in the state. */

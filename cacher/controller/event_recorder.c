@@ -225,7 +225,7 @@ static void retry_current(struct vd_event_recorder *recorder, vd_mono now, const
 		end_current(recorder, FAILED);
 		return;
 	}
-	/* So that clients do not all come back at the same time after an outage. */
+	/* After an outage clients must not all send at the same time. */
 	if (recorder->attempts == 1)
 		delay.ns = (int64_t) vd_env_random_below(recorder->env, (uint64_t) delay.ns + 1);
 	recorder->attempt_at = vd_mono_add(now, delay);
@@ -337,7 +337,7 @@ static void free_recorder(struct vd_event_recorder *recorder)
 	vdi_free(recorder);
 }
 
-static void recorder_gone(void *arg)
+static void on_recorder_closed(void *arg)
 {
 	struct vd_event_recorder *recorder = arg;
 	void (*closed)(void *) = recorder->closed;
@@ -386,7 +386,7 @@ static void run(void *arg)
 	due = send_queued(recorder, now);
 	if (is_closed && recorder->current == NULL) {
 		recorder->is_gone = true;
-		vd_actor_close(recorder->actor, recorder_gone, recorder);
+		vd_actor_close(recorder->actor, on_recorder_closed, recorder);
 		return;
 	}
 	if (is_closed && now.ns < recorder->flush_until.ns)

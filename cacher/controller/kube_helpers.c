@@ -26,7 +26,7 @@ struct update {
 	char			 path[VDI_KUBE_PATH_MAX];
 };
 
-static void update_gone(void *arg)
+static void on_update_closed(void *arg)
 {
 	struct update *update = arg;
 
@@ -39,7 +39,7 @@ static void update_gone(void *arg)
 /* Ends the update after done was called. */
 static void end(struct update *update)
 {
-	vd_actor_close(update->actor, update_gone, update);
+	vd_actor_close(update->actor, on_update_closed, update);
 }
 
 static void finish(struct update *update, vd_status status, const struct vd_kube_answer *answer,

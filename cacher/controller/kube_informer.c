@@ -158,7 +158,7 @@ static bool has_callers(struct vd_kube_informer *informer)
 	return result;
 }
 
-/* What was shared has ended, or has other users. */
+/* Detaches from the shared informer, which has ended or has other users. */
 static void leave(struct vd_kube_informer *informer)
 {
 	bool is_closed = is_closing(informer), has_to_wait = is_closed && has_callers(informer);
@@ -284,7 +284,7 @@ static void on_found(void *arg, vd_status status, const struct vd_kube_resource 
 	else if (status == VD_NOT_FOUND) {
 		now = vdi_kube_now(informer->informers->kube);
 		informer->misses++;
-		informer->find_at = vd_mono_add(now, VDI_KUBE_INFORMER_LOOK);
+		informer->find_at = vd_mono_add(now, VDI_KUBE_INFORMER_FIND_EVERY);
 		report(informer, VD_KUBE_REMOVED, informer->find_at, error);
 		vdi_kube_member_wake(&informer->member);
 	} else {

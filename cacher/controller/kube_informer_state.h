@@ -21,7 +21,7 @@
 
 /* A resource that discovery does not have is looked for in known results after the first, and discovery is
  * read again for it after the second. */
-#define VDI_KUBE_INFORMER_LOOK VD_SECONDS(10)
+#define VDI_KUBE_INFORMER_FIND_EVERY VD_SECONDS(10)
 #define VDI_KUBE_INFORMER_READ VD_SECONDS(30)
 #define VDI_KUBE_INFORMER_READ_EACH 3 /* looks */
 /* History of the cacher below an informer, which only the informer's own watch uses. */

@@ -1,5 +1,4 @@
-/* How the parts of this room send requests to a Kubernetes API server: by a client, or by a peer of the
- * tests. */
+/* Requests of this room to a Kubernetes API server: through a client, or to a peer of the tests. */
 #ifndef VDI_KUBE_REQUESTS_H
 #define VDI_KUBE_REQUESTS_H
 

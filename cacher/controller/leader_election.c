@@ -397,7 +397,7 @@ static void free_election(struct vd_leader_election *election)
 	vdi_free(election);
 }
 
-static void election_gone(void *arg)
+static void on_election_closed(void *arg)
 {
 	struct vd_leader_election *election = arg;
 	void (*closed)(void *) = election->closed;
@@ -458,7 +458,7 @@ static void run(void *arg)
 	/* A lock that answers inside the call has woken the actor for its answer. */
 	if (is_closed && election->phase == PHASE_OVER && election->step == STEP_NONE) {
 		election->is_freed = true;
-		vd_actor_close(election->actor, election_gone, election);
+		vd_actor_close(election->actor, on_election_closed, election);
 		return;
 	}
 	due = election->step == STEP_NONE ? election->attempt_at : VD_NEVER;

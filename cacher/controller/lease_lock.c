@@ -1,7 +1,7 @@
-/* The record of a leader in the spec of a Lease. The lock keeps the text of the Lease that it read or
- * wrote last. A write edits that text, so members that the lock does not know are kept, and its
- * resourceVersion makes the server refuse the write if somebody else wrote meanwhile. Used by one thread
- * at a time, as elections do. */
+/* The record of a leader in the spec of a Lease. The lock keeps the text of the Lease that it read or wrote
+ * last. A write edits that text, so members that the lock does not use are kept, and its resourceVersion
+ * makes the server refuse the write if another candidate wrote meanwhile. Used by one thread at a time, as
+ * elections do. */
 #include <stdio.h>
 
 #include "k8s_time.h"

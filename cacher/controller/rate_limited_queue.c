@@ -243,7 +243,7 @@ static void free_queue(struct vd_work_queue *queue)
 	vdi_free(queue);
 }
 
-static void queue_gone(void *arg)
+static void on_queue_closed(void *arg)
 {
 	struct vd_work_queue *queue = arg;
 	void (*closed)(void *) = queue->closed;
@@ -296,7 +296,7 @@ static void run(void *arg)
 		vd_actor_set_timer(queue->actor, vdi_timer_heap_next_due(&queue->delayed));
 	vdi_lock_release(&queue->lock);
 	if (is_over)
-		vd_actor_close(queue->actor, queue_gone, queue);
+		vd_actor_close(queue->actor, on_queue_closed, queue);
 }
 
 /* ---- Construction ---- */

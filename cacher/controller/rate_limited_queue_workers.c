@@ -7,7 +7,7 @@
 
 #define KEYS_MAX 16 /* keys per run of a worker */
 
-static void worker_gone(void *arg)
+static void on_worker_closed(void *arg)
 {
 	struct vd_work	     *worker = arg;
 	struct vd_work_queue *queue = worker->queue;
@@ -59,7 +59,7 @@ static void run_worker(void *arg)
 			key = worker->item->key;
 		vdi_lock_release(&queue->lock);
 		if (step == END)
-			vd_actor_close(worker->actor, worker_gone, worker);
+			vd_actor_close(worker->actor, on_worker_closed, worker);
 		if (step != WORK)
 			return;
 		worker->work(worker->arg, worker, key);

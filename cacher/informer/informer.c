@@ -16,7 +16,7 @@
 #include "informer_state.h"
 
 #define REOPEN_DELAY VD_SECONDS(1)
-#define TURN_MAX 64
+#define RUN_EVENTS_MAX 64
 
 static void free_registrations(struct vd_informer_registration *registration)
 {
@@ -138,7 +138,7 @@ static size_t take_queued(struct vd_informer *informer, struct vdi_informer_even
 	size_t count;
 
 	vdi_lock_acquire(&informer->lock);
-	count = vdi_informer_queue_take(&informer->queue, events, TURN_MAX, &has_room_again);
+	count = vdi_informer_queue_take(&informer->queue, events, RUN_EVENTS_MAX, &has_room_again);
 	vdi_lock_release(&informer->lock);
 	/* Only this actor closes the watch, so it is still open. */
 	if (has_room_again && informer->watcher)
@@ -165,7 +165,7 @@ static void take_end(struct vd_informer *informer)
 
 static void take_events(struct vd_informer *informer)
 {
-	struct vdi_informer_event events[TURN_MAX];
+	struct vdi_informer_event events[RUN_EVENTS_MAX];
 	size_t			  count = take_queued(informer, events);
 	vd_status		  status = VD_OK;
 
@@ -180,7 +180,7 @@ static void take_events(struct vd_informer *informer)
 		vdi_informer_forget_place(informer);
 		close_watch(informer);
 		informer->reopen_at = vd_mono_add(vd_env_now(informer->env), REOPEN_DELAY);
-	} else if (count == TURN_MAX) {
+	} else if (count == RUN_EVENTS_MAX) {
 		vd_actor_wake(informer->actor);
 	} else {
 		take_end(informer);
@@ -213,7 +213,7 @@ static void try_open(struct vd_informer *informer, vd_mono now)
 		cache_ready(informer);
 }
 
-static void informer_gone(void *arg)
+static void on_informer_closed(void *arg)
 {
 	struct vd_informer *informer = arg;
 	void (*closed)(void *) = informer->closed;
@@ -252,7 +252,7 @@ static void run(void *arg)
 	if (is_closed) {
 		vdi_ready_forget(&informer->cacher->ready, &informer->ready_waiter);
 		if (!is_open) /* otherwise the end of the watch wakes the actor */
-			vd_actor_close(informer->actor, informer_gone, informer);
+			vd_actor_close(informer->actor, on_informer_closed, informer);
 		return;
 	}
 	now = vd_env_now(informer->env);

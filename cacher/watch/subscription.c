@@ -16,7 +16,7 @@
 
 #define TAKE_MAX 64
 #define SUBSCRIPTION_TAKES_MAX 16
-#define BUSY_TURNS_MAX 64
+#define BUSY_PASSES_MAX 64
 #define COMPARISONS_MAX                                                                                      \
 	((size_t) 16384)  /* in all turns of one run: less than a millisecond for any selectors */
 #define MEMBER_LIST_MIN 4 /* members */
@@ -176,7 +176,8 @@ static void detach(struct vdi_delivery_worker *worker, struct vd_watcher *watche
 		vdi_subscription_leave_cacher(worker, watcher);
 }
 
-/* Ends the watcher and tells its sink, unless the watcher is closing. The watcher may be freed afterwards. */
+/* Ends the watcher and notifies its sink, unless the watcher is closing. The watcher may be freed
+ * afterwards. */
 void vdi_subscription_end_watcher(struct vdi_delivery_worker *worker, struct vd_watcher *watcher,
 				  vd_status reason)
 {
@@ -700,7 +701,7 @@ void vdi_subscription_serve_busy(struct vdi_delivery_worker *worker)
 {
 	size_t comparisons = COMPARISONS_MAX;
 
-	for (unsigned turns = 0; turns < BUSY_TURNS_MAX && comparisons; turns++) {
+	for (unsigned passes = 0; passes < BUSY_PASSES_MAX && comparisons; passes++) {
 		struct vd_watcher *watcher = pop_busy(worker);
 
 		if (watcher == NULL)

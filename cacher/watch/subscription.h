@@ -110,7 +110,8 @@ void vdi_subscription_note_lag_limit(struct vd_watcher *watcher);
 /* Ends a joining pulled watcher that was not pulled for longer than its lag limit allows (VD_TOO_SLOW). true:
  * it ended and may be freed. */
 bool vdi_subscription_end_slow_joiner(struct vdi_delivery_worker *worker, struct vd_watcher *watcher);
-/* Ends the watcher and tells its sink, unless the watcher is closing. The watcher may be freed afterwards. */
+/* Ends the watcher and notifies its sink, unless the watcher is closing. The watcher may be freed
+ * afterwards. */
 void vdi_subscription_end_watcher(struct vdi_delivery_worker *worker, struct vd_watcher *watcher,
 				  vd_status reason);
 /* While the cacher drains: ends watchers that have delivered all events. */

@@ -1,6 +1,6 @@
-/* How: a permission covers a half-open interval of keys; a single key is [key, key + "\0"). Several
- * permissions cover a range if a walk from its start reaches its end: the next point is the furthest end of a
- * permission that contains the current one. (Upstream uses an interval tree.) */
+/* A permission covers a half-open interval of keys; a single key is [key, key + "\0"). Several permissions
+ * cover a range if a walk from its start reaches its end: the next point is the furthest end of a permission
+ * that contains the current one. (Upstream uses an interval tree.) */
 #include "auth_data.h"
 
 /* ---- Names ---- */

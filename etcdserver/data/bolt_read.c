@@ -1,5 +1,5 @@
-/* How: a walk descends at most DEPTH_MAX levels and enters each page at most once, whatever page numbers the
- * file has. */
+/* A walk descends at most DEPTH_MAX levels and enters each page at most once, whatever page numbers the file
+ * has. */
 #include "bolt_read.h"
 
 #define PAGE_HEADER 16

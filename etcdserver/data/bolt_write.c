@@ -1,5 +1,5 @@
-/* How: a page is written when the next pair does not fit; a pair larger than a page gets a page with overflow
- * of its own. */
+/* A page is written when the next pair does not fit; a pair larger than a page gets a page with overflow of
+ * its own. */
 #include "bolt_write.h"
 
 #define PAGE_HEADER 16

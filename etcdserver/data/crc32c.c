@@ -1,4 +1,4 @@
-/* How: eight bytes per step, with tables of 2048 entries computed when a hash begins, which is cheap because
+/* Eight bytes per step, with tables of 2048 entries computed when a hash begins, which is cheap because
  * hashes cover megabytes. */
 #include "crc32c.h"
 

@@ -1,4 +1,4 @@
-/* How: equal values of a sort are ordered by key (upstream's sort is not stable). */
+/* Equal values of a sort are ordered by key (upstream's sort is not stable). */
 #include "serve_range.h"
 
 #include <stdlib.h>

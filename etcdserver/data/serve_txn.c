@@ -1,5 +1,5 @@
-/* How: a level is decoded in two walks over its bytes. The first counts the entries of its three lists, so
- * that excessive requests are rejected before memory is allocated; the second fills the lists. */
+/* A level is decoded in two walks over its bytes. The first counts the entries of its three lists, so that
+ * excessive requests are rejected before memory is allocated; the second fills the lists. */
 #include "serve_txn.h"
 
 /* ---- Puts and deletes ---- */

@@ -1,4 +1,4 @@
-/* How: fields of etcd's messages are below 16, so tags have one byte, except for Compare.range_end (64); the
+/* Fields of etcd's messages are below 16, so tags have one byte, except for Compare.range_end (64); the
  * writer supports any number. */
 #include "serve_wire.h"
 

@@ -1,4 +1,4 @@
-/* How: the buckets of the file are walked with bolt_read.h, and each value is decoded as etcd's message. */
+/* The buckets of the file are walked with bolt_read.h, and each value is decoded as etcd's message. */
 #include "snapshot_read.h"
 
 #include <openssl/evp.h>

@@ -1,5 +1,5 @@
-/* How: records are in revision order; those of one revision are gathered and imported as one transaction,
- * with their positions and leases. */
+/* Records are in revision order; those of one revision are gathered and imported as one transaction, with
+ * their positions and leases. */
 #include "snapshot_restore.h"
 
 #include "auth_data.h"

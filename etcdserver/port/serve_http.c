@@ -1,4 +1,4 @@
-/* How: as etcd's server/etcdserver/api/etcdhttp behind the mux of Go's net/http: paths are cleaned by a
+/* Answers as etcd's server/etcdserver/api/etcdhttp behind the mux of Go's net/http: paths are cleaned by a
  * redirect, each handler checks the method itself, and other responses are plain error texts. Bodies and
  * headers are those of etcd 3.7, except that checks are in a fixed order. */
 #include "serve_http.h"

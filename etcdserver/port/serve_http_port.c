@@ -1,4 +1,4 @@
-/* How: evhttp with small limits: a request is a line and some headers, a response is rendered in memory. */
+/* evhttp with small limits: a request is a line and some headers, a response is rendered in memory. */
 #include "serve_http_port.h"
 
 #include <event2/buffer.h>

@@ -1,4 +1,4 @@
-/* How: each function of struct vdi_serve_call_ops is one of rpc_server.h. */
+/* Each function of struct vdi_serve_call_ops is one of rpc_server.h. */
 #include "serve_rpc.h"
 
 #include "env.h"

@@ -449,7 +449,7 @@ static void write_token(struct vdi_wire_out *out, const void *arg)
 }
 
 /* Copy of the account's data for a login, because the check takes long. */
-struct account_facts {
+struct account_copy {
 	/* Without an account or password: the hash of no password, as expensive as others, so that the
 	 * response time does not show which users exist. */
 	char	 hash[VDI_AUTH_HASH_SIZE];
@@ -457,7 +457,7 @@ struct account_facts {
 	bool	 no_password;
 };
 
-static void copy_account(struct vdi_auth *auth, struct vd_bytes name, struct account_facts *attributes)
+static void copy_account(struct vdi_auth *auth, struct vd_bytes name, struct account_copy *attributes)
 {
 	const struct vdi_auth_data    *data = vdi_auth_lock_data(auth);
 	const struct vdi_auth_account *account = vdi_auth_data_account(data, name);
@@ -475,8 +475,8 @@ static void copy_account(struct vdi_auth *auth, struct vd_bytes name, struct acc
 static vd_status log_in(struct vdi_auth *auth, const struct request *request, bool *ret_no_password,
 			bool *ret_matches, char token[VDI_AUTH_TOKEN_SIZE])
 {
-	struct account_facts attributes;
-	vd_status	     status = VD_AGAIN;
+	struct account_copy attributes;
+	vd_status	    status = VD_AGAIN;
 
 	for (int attempt = 0; status == VD_AGAIN && attempt < LOGIN_ATTEMPTS; attempt++) {
 		copy_account(auth, request->field[1], &attributes);
@@ -529,7 +529,7 @@ static void authenticate_begin(struct vdi_serve_call *call, struct vd_bytes mess
 
 /* ---- Reading ---- */
 
-struct look_answer {
+struct search_answer {
 	struct vdi_etcdserver	      *server;
 	vd_rev			       revision;
 	const struct vdi_auth_data    *data;
@@ -539,7 +539,7 @@ struct look_answer {
 
 static void write_status(struct vdi_wire_out *out, const void *arg)
 {
-	const struct look_answer *answer = arg;
+	const struct search_answer *answer = arg;
 
 	vdi_serve_write_header(out, answer->server, answer->revision);
 	vdi_wire_number(out, 2, answer->data->is_enabled);
@@ -548,7 +548,7 @@ static void write_status(struct vdi_wire_out *out, const void *arg)
 
 static void write_accounts(struct vdi_wire_out *out, const void *arg)
 {
-	const struct look_answer *answer = arg;
+	const struct search_answer *answer = arg;
 
 	vdi_serve_write_header(out, answer->server, answer->revision);
 	for (size_t i = 0; i < answer->data->account_count; i++)
@@ -557,7 +557,7 @@ static void write_accounts(struct vdi_wire_out *out, const void *arg)
 
 static void write_roles(struct vdi_wire_out *out, const void *arg)
 {
-	const struct look_answer *answer = arg;
+	const struct search_answer *answer = arg;
 
 	vdi_serve_write_header(out, answer->server, answer->revision);
 	for (size_t i = 0; i < answer->data->role_count; i++)
@@ -566,7 +566,7 @@ static void write_roles(struct vdi_wire_out *out, const void *arg)
 
 static void write_account(struct vdi_wire_out *out, const void *arg)
 {
-	const struct look_answer *answer = arg;
+	const struct search_answer *answer = arg;
 
 	vdi_serve_write_header(out, answer->server, answer->revision);
 	for (size_t i = 0; i < answer->account->role_count; i++)
@@ -587,7 +587,7 @@ static void write_role(struct vdi_wire_out *out, const void *arg)
 	/* The root role has every permission. */
 	static const struct vdi_auth_permission everything = { VDI_PERMISSION_READWRITE, (char *) "", 0,
 							       (char *) "\0", 1 };
-	const struct look_answer	       *answer = arg;
+	const struct search_answer	       *answer = arg;
 
 	vdi_serve_write_header(out, answer->server, answer->revision);
 	if (vd_bytes_equal(vdi_auth_name_bytes(&answer->role->name), root))
@@ -598,8 +598,8 @@ static void write_role(struct vdi_wire_out *out, const void *arg)
 }
 
 /* Encodes under the lock of the data, and answers after it. found: VD_ETCD_OTHER if write may be called. */
-static void reply_looked(struct vdi_serve_call *call, struct look_answer *answer, enum vd_etcd_code found,
-			 vdi_wire_write_fn write)
+static void reply_found(struct vdi_serve_call *call, struct search_answer *answer, enum vd_etcd_code found,
+			vdi_wire_write_fn write)
 {
 	struct vdi_rpc_blob *blob = NULL;
 	vd_status	     status = VD_OK;
@@ -618,7 +618,7 @@ static void reply_looked(struct vdi_serve_call *call, struct look_answer *answer
 	vdi_rpc_blob_unref(blob);
 }
 
-static void look(struct vdi_serve_call *call, struct look_answer *answer)
+static void search(struct vdi_serve_call *call, struct search_answer *answer)
 {
 	answer->server = call->server;
 	answer->revision = vdi_serve_revision(call->server);
@@ -628,40 +628,40 @@ static void look(struct vdi_serve_call *call, struct look_answer *answer)
 static void status_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	struct vdi_auth_user user;
-	struct look_answer   answer = { 0 };
+	struct search_answer answer = { 0 };
 
 	(void) message;
 	if (!vdi_auth_identify(call, &user))
 		return;
-	look(call, &answer);
-	reply_looked(call, &answer, VD_ETCD_OTHER, write_status);
+	search(call, &answer);
+	reply_found(call, &answer, VD_ETCD_OTHER, write_status);
 }
 
 static void user_list_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
-	struct look_answer answer = { 0 };
+	struct search_answer answer = { 0 };
 
 	(void) message;
 	if (!vdi_auth_require_admin(call))
 		return;
-	look(call, &answer);
-	reply_looked(call, &answer, VD_ETCD_OTHER, write_accounts);
+	search(call, &answer);
+	reply_found(call, &answer, VD_ETCD_OTHER, write_accounts);
 }
 
 static void role_list_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
-	struct look_answer answer = { 0 };
+	struct search_answer answer = { 0 };
 
 	(void) message;
 	if (!vdi_auth_require_admin(call))
 		return;
-	look(call, &answer);
-	reply_looked(call, &answer, VD_ETCD_OTHER, write_roles);
+	search(call, &answer);
+	reply_found(call, &answer, VD_ETCD_OTHER, write_roles);
 }
 
 static void user_get_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
-	struct look_answer   answer = { 0 };
+	struct search_answer answer = { 0 };
 	struct vdi_auth_user user;
 	struct request	     request;
 	enum vd_etcd_code    code;
@@ -680,15 +680,15 @@ static void user_get_begin(struct vdi_serve_call *call, struct vd_bytes message)
 		vdi_serve_fail(call, code);
 		return;
 	}
-	look(call, &answer);
+	search(call, &answer);
 	answer.account = vdi_auth_data_account(answer.data, request.field[1]);
-	reply_looked(call, &answer, answer.account ? VD_ETCD_OTHER : VD_ETCD_USER_NOT_FOUND, write_account);
+	reply_found(call, &answer, answer.account ? VD_ETCD_OTHER : VD_ETCD_USER_NOT_FOUND, write_account);
 }
 
 static void role_get_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	const struct vdi_auth_account *account;
-	struct look_answer	       answer = { 0 };
+	struct search_answer	       answer = { 0 };
 	struct vdi_auth_user	       user;
 	struct request		       request;
 	enum vd_etcd_code	       code;
@@ -700,7 +700,7 @@ static void role_get_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	if (!vdi_auth_identify(call, &user))
 		return;
 	code = vdi_auth_check_admin(call->server->auth, &user);
-	look(call, &answer);
+	search(call, &answer);
 	account = user.is_given ? vdi_auth_data_account(answer.data,
 							(struct vd_bytes) { user.name, user.name_size }) :
 				  NULL;
@@ -709,7 +709,7 @@ static void role_get_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	answer.role = vdi_auth_data_role(answer.data, request.field[1]);
 	if (code == VD_ETCD_OTHER && answer.role == NULL)
 		code = VD_ETCD_ROLE_NOT_FOUND;
-	reply_looked(call, &answer, code, write_role);
+	reply_found(call, &answer, code, write_role);
 }
 
 const struct vdi_serve_method vdi_serve_auth_methods[] = {

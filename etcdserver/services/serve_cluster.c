@@ -55,7 +55,7 @@ static void reply_members(struct vdi_serve_call *call)
 static void member_list_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	(void) message;
-	if (vdi_auth_require_somebody(call))
+	if (vdi_auth_require_login(call))
 		reply_members(call);
 }
 

@@ -61,7 +61,7 @@ static void grant_begin(struct vdi_serve_call *call, struct vd_bytes message)
 		vdi_serve_fail_malformed(call);
 		return;
 	}
-	if (!vdi_serve_check_quota(call, 64) || !vdi_auth_require_somebody(call) ||
+	if (!vdi_serve_check_quota(call, 64) || !vdi_auth_require_login(call) ||
 	    !vdi_serve_check_corrupt(call))
 		return;
 	if (ttl_s > VDI_ETCD_LEASE_TTL_MAX_S) {
@@ -87,7 +87,7 @@ static void do_revoke(struct vdi_serve_call *call)
 	(void) vdi_wire_read_number(call->request.bytes, &id, &keys); /* decoded before */
 	if (!vdi_auth_identify(call, &user) || !vdi_serve_check_corrupt(call))
 		return;
-	code = vdi_auth_check_somebody(call->server->auth, &user);
+	code = vdi_auth_check_login(call->server->auth, &user);
 	if (code == VD_ETCD_OTHER)
 		code = vdi_auth_check_lease(call->server->auth, &user, id, true);
 	if (code != VD_ETCD_OTHER) {
@@ -143,7 +143,7 @@ static void do_time_to_live(struct vdi_serve_call *call)
 	(void) vdi_wire_read_number(call->request.bytes, &id, &keys); /* decoded before */
 	if (!vdi_auth_identify(call, &user))
 		return;
-	code = vdi_auth_check_somebody(call->server->auth, &user);
+	code = vdi_auth_check_login(call->server->auth, &user);
 	if (code == VD_ETCD_OTHER && keys)
 		code = vdi_auth_check_lease(call->server->auth, &user, id, false);
 	if (code != VD_ETCD_OTHER) {
@@ -220,7 +220,7 @@ static void do_leases(struct vdi_serve_call *call)
 
 	if (!vdi_auth_identify(call, &answer.user))
 		return;
-	answer.code = vdi_auth_check_somebody(call->server->auth, &answer.user);
+	answer.code = vdi_auth_check_login(call->server->auth, &answer.user);
 	if (answer.code != VD_ETCD_OTHER) {
 		vdi_serve_fail(call, answer.code);
 		return;
@@ -289,7 +289,7 @@ static void do_keep_alive(struct vdi_serve_call *call)
 
 	if (!vdi_auth_identify(call, &user))
 		return;
-	code = vdi_auth_check_somebody(call->server->auth, &user);
+	code = vdi_auth_check_login(call->server->auth, &user);
 	if (code == VD_ETCD_OTHER)
 		code = vdi_auth_check_lease(call->server->auth, &user, stream->id, true);
 	if (code != VD_ETCD_OTHER) {

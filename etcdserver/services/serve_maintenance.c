@@ -91,7 +91,7 @@ static void status_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	vd_status	     status;
 
 	(void) message;
-	if (!vdi_auth_require_somebody(call))
+	if (!vdi_auth_require_login(call))
 		return;
 	status = vd_store_status_get(call->server->store, &answer.store);
 	if (status == VD_OK)
@@ -189,7 +189,7 @@ static void alarm_begin(struct vdi_serve_call *call, struct vd_bytes message)
 		vdi_serve_fail_malformed(call);
 		return;
 	}
-	if (!(request.action == ALARM_GET ? vdi_auth_require_somebody(call) : vdi_auth_require_admin(call)))
+	if (!(request.action == ALARM_GET ? vdi_auth_require_login(call) : vdi_auth_require_admin(call)))
 		return;
 	if (request.action == ALARM_ACTIVATE || request.action == ALARM_DEACTIVATE) {
 		vdi_serve_defer(call, VDI_SERVE_WORKER_SLOW, work_alarm);

@@ -1,7 +1,7 @@
-/* How: each run of a worker makes a chunk; the next run starts when it is sent. A client that does not read
- * costs the bytes in the transport and the position here. A stream sorted by anything but the key reads its
- * whole range in the first run, and then has a reference to each record. (Upstream sorts each chunk
- * separately and continues after the last key of the chunk, so records are lost or sent twice.) */
+/* Each run of a worker makes a chunk; the next run starts when it is sent. A client that does not read costs
+ * the bytes in the transport and the position here. A stream sorted by anything but the key reads its whole
+ * range in the first run, and then has a reference to each record. (Upstream sorts each chunk separately and
+ * continues after the last key of the chunk, so records are lost or sent twice.) */
 #include "serve_range_stream.h"
 
 #include "auth.h"

@@ -1,6 +1,6 @@
-/* How: the file is first written completely, without a name, in the directory of the persistent state (in
- * memory if there is none), then sent in pieces as the client reads. It contains one state of the store,
- * whatever is written meanwhile; the store's writer is not delayed. */
+/* The file is first written completely, without a name, in the directory of the persistent state (in memory
+ * if there is none), then sent in pieces as the client reads. It contains one state of the store, whatever is
+ * written meanwhile; the store's writer is not delayed. */
 #include "serve_snapshot.h"
 
 #include <openssl/evp.h>
@@ -15,7 +15,7 @@
 #include "serve_state.h"
 
 #define PIECE_SIZE ((size_t) 32 << 10)
-#define PIECES_PER_TURN 32
+#define PIECES_PER_RUN 32
 #define MEMORY_SIZE_MAX ((int64_t) 4 << 30)
 
 struct snapshot {
@@ -377,7 +377,7 @@ static void turn(struct vdi_serve_call *call)
 	vd_status	 status;
 
 	for (unsigned pieces = 0;
-	     pieces < PIECES_PER_TURN && !atomic_load_explicit(&call->is_ended, memory_order_acquire);
+	     pieces < PIECES_PER_RUN && !atomic_load_explicit(&call->is_ended, memory_order_acquire);
 	     pieces++) {
 		status = snapshot->waiting ? VD_OK : next_piece(snapshot);
 		if (status != VD_OK) {

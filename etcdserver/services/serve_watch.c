@@ -156,7 +156,7 @@ static void take_news(struct vdi_watch_stream *stream, struct news *news)
 	vdi_lock_release(&stream->lock);
 }
 
-static void stream_gone(void *arg)
+static void on_stream_closed(void *arg)
 {
 	struct vdi_watch_stream *stream = arg;
 	struct vdi_serve_call	*call = stream->call;
@@ -178,7 +178,7 @@ static void tear_down(struct vdi_watch_stream *stream)
 	stream->control = vdi_rpc_blob_unref(stream->control);
 	if (stream->has_inbox)
 		vdi_rpc_message_release(&stream->inbox);
-	vd_actor_close(stream->actor, stream_gone, stream);
+	vd_actor_close(stream->actor, on_stream_closed, stream);
 }
 
 static void handle_inbox(struct vdi_watch_stream *stream, struct news *news)

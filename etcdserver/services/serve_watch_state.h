@@ -69,7 +69,8 @@ struct vdi_watch_stream {
 
 	/* Actor only. */
 	struct vdi_hash watchers; /* by id */
-	/* Of their hashes, because clients choose the ids. From the env, because the table is walked. */
+	/* Seed of the hashes, because clients choose the IDs; from the env, so that a simulation is the
+	 * same. */
 	uint64_t		      seed;
 	struct vdi_serve_watcher_list active;
 	int64_t			      next_id;

@@ -1,5 +1,5 @@
-/* How a watcher is served: events from the store, progress, its end; and how it is suspended if the client
- * does not read (see serve_watch.c). */
+/* Serves a watcher: events from the store, progress, its end; suspends it if the client does not read (see
+ * serve_watch.c). */
 #include "env.h"
 #include "serve_watch_state.h"
 

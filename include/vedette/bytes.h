@@ -23,12 +23,14 @@ struct vd_bytes {
 };
 
 #define VD_BYTES_NONE ((struct vd_bytes) { NULL, 0 })
+
 /* Borrows a NUL-terminated string; NULL gives an empty slice. */
 static inline struct vd_bytes vd_bytes_of(const char *text)
 {
 	struct vd_bytes bytes = { text, text ? strlen(text) : 0 };
 	return bytes;
 }
+/* Returns true if both slices have the same bytes. */
 static inline bool vd_bytes_equal(struct vd_bytes a, struct vd_bytes b)
 {
 	return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
@@ -41,21 +43,23 @@ static inline int vd_bytes_compare(struct vd_bytes a, struct vd_bytes b)
 	int    order = least ? memcmp(a.data, b.data, least) : 0;
 	return order ? order : (a.size > b.size) - (a.size < b.size);
 }
+/* Returns true if bytes begins with prefix; an empty prefix always matches. */
 static inline bool vd_bytes_has_prefix(struct vd_bytes bytes, struct vd_bytes prefix)
 {
 	return bytes.size >= prefix.size &&
 	       (prefix.size == 0 || memcmp(bytes.data, prefix.data, prefix.size) == 0);
 }
 
+/* A reference-counted, immutable copy of bytes. */
 struct vd_blob;
 
-/* Copies content. The caller owns one reference. Error: VD_NOMEM. */
+/* Creates a blob with a copy of content. The caller owns one reference. Error: VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_blob_new(struct vd_bytes content, struct vd_blob **ret_blob);
 /* Takes a reference and returns blob. */
 VD_API struct vd_blob *vd_blob_ref(struct vd_blob *blob);
 /* Drops one reference; the last one frees the blob. blob may be NULL. Returns NULL. */
 VD_API struct vd_blob *vd_blob_unref(struct vd_blob *blob);
-/* Borrowed; valid while the blob has a reference. */
+/* Returns the content; borrowed while the blob has a reference. */
 VD_API struct vd_bytes vd_blob_bytes(const struct vd_blob *blob);
 
 #ifdef __cplusplus

@@ -23,8 +23,8 @@ struct vd_pair {
 	struct vd_bytes value;
 };
 
-#define VD_LABELS_MAX 1024
-#define VD_FIELDS_MAX 32
+#define VD_LABELS_MAX 1024 /* maximum number of labels of one object */
+#define VD_FIELDS_MAX 32   /* maximum number of fields that a codec declares */
 
 /* Result of an inspection. Slices point into the value or into the codec's scratch memory. After VD_OK the
  * caller returns that memory with vd_codec_release. */
@@ -41,7 +41,7 @@ struct vd_object_attributes {
 	/* size of the resourceVersion member at that offset, which is replaced; normally 0, because
 	 * storage removes resourceVersion */
 	uint32_t revision_size;
-	/* a comma must follow it (nothing is replaced and metadata has other members) */
+	/* a comma must follow the inserted member: nothing is replaced and metadata has other members */
 	bool	 revision_comma;
 	uint32_t self_link_offset; /* offset of the member metadata.selfLink, which storage removes, too */
 	uint32_t self_link_size;   /* size of that member with its name; 0: absent */
@@ -52,6 +52,7 @@ struct vd_object_attributes {
 
 struct vd_codec;
 
+/* The operations of a codec. An embedder may implement its own. */
 struct vd_codec_ops {
 	/* Inspects value. Called on any thread, on several at once. Errors: VD_UNDECODABLE with an
 	 * explanation, VD_NOMEM. */
@@ -59,6 +60,7 @@ struct vd_codec_ops {
 			     struct vd_object_attributes *ret_attributes, struct vd_error *reterr);
 	/* Frees the scratch memory of the attributes. NULL: the codec never allocates any. */
 	void (*release)(const struct vd_codec *codec, struct vd_object_attributes *attributes);
+	/* Frees the codec itself; called by vd_codec_free. */
 	void (*free)(struct vd_codec *codec);
 	/* Translates a value that is stored in another encoding, or needs additions when it is read, into
 	 * one that inspect understands. *ret_kv: a new record of key and the translated value, owned by
@@ -103,24 +105,29 @@ VD_API VD_MUST_USE vd_status vd_codec_json_new(const struct vd_field_spec *field
  * program aborts with a message that names them. */
 VD_API struct vd_codec *vd_codec_free(struct vd_codec *codec);
 
-/* ---- Objects: one decoded header over shared bytes. Immutable, reference counted, used from any thread.
- * ---- */
+/* ---- Objects ----
+ *
+ * An object is a stored record with its decoded attributes: immutable and reference counted. All functions
+ * below may be called from any thread and never block. */
 
 /* Decodes kv. The object holds a reference of kv or, if the value had to be translated, of a new record
  * with the same key, revisions and lease. The caller owns one reference. Errors: VD_UNDECODABLE, VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_object_new(const struct vd_codec *codec, struct vd_kv *kv,
 					   struct vd_object **ret_object, struct vd_error *reterr);
-VD_API struct vd_object	    *vd_object_ref(struct vd_object *object);
-VD_API struct vd_object	    *vd_object_unref(struct vd_object *object);
+/* Takes a reference and returns object. */
+VD_API struct vd_object *vd_object_ref(struct vd_object *object);
+/* Drops one reference; the last one frees the object. object may be NULL. Returns NULL. */
+VD_API struct vd_object *vd_object_unref(struct vd_object *object);
 
-/* All slices below are valid while the object has a reference. */
-VD_API struct vd_kv   *vd_object_kv(const struct vd_object *object); /* borrowed */
+/* The attributes of an object. Slices and the record are borrowed while the object has a reference. */
+VD_API struct vd_kv   *vd_object_kv(const struct vd_object *object);
 VD_API struct vd_bytes vd_object_key(const struct vd_object *object);
 VD_API struct vd_bytes vd_object_name(const struct vd_object *object);
-VD_API struct vd_bytes vd_object_namespace(const struct vd_object *object);
-/* modification revision: the resourceVersion */
-VD_API vd_rev	      vd_object_revision(const struct vd_object *object);
-VD_API size_t	      vd_object_label_count(const struct vd_object *object);
+VD_API struct vd_bytes vd_object_namespace(const struct vd_object *object); /* empty: cluster-scoped */
+/* Returns the revision of the last change: the resourceVersion. */
+VD_API vd_rev vd_object_revision(const struct vd_object *object);
+VD_API size_t vd_object_label_count(const struct vd_object *object);
+/* Returns one label; index must be less than the count. */
 VD_API struct vd_pair vd_object_label(const struct vd_object *object, size_t index);
 /* Finds a label. Returns false if the object does not have it. */
 VD_API bool vd_object_label_get(const struct vd_object *object, struct vd_bytes key,
@@ -129,14 +136,16 @@ VD_API bool vd_object_label_get(const struct vd_object *object, struct vd_bytes 
  * the object: empty. */
 VD_API struct vd_bytes vd_object_field(const struct vd_object *object, size_t index);
 
-/* The object's JSON with `"resourceVersion":"<revision>"` inserted, as three consecutive pieces. The
- * struct must stay in place while the pieces are used, because they may point into text. revision: that of
- * the object, or of the event (deletion). */
+/* The object's JSON with `"resourceVersion":"<revision>"` inserted, as three consecutive pieces. The struct
+ * must not be moved or copied while the pieces are used, because they may point into text. */
 struct vd_object_json {
 	struct vd_bytes piece[3];
 	char		text[64];
 };
+/* Writes the pieces, which borrow from object. revision: vd_object_revision; for a deletion, the revision
+ * of the event. */
 VD_API void vd_object_json(const struct vd_object *object, vd_rev revision, struct vd_object_json *ret_json);
+/* Returns the size of all three pieces together, in bytes. */
 VD_API size_t vd_object_json_size(const struct vd_object *object, vd_rev revision);
 
 #ifdef __cplusplus

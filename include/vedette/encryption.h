@@ -34,15 +34,15 @@ struct vd_encryption_rule {
 	bool reads_plain;
 };
 
-/* Opens an encrypting store over inner and takes ownership of inner: closing the new store closes inner.
- * On failure the caller keeps inner. All arguments are copied; the secrets are erased when the store and
- * its watches are gone. Never blocks.
+/* Opens an encrypting store over inner and takes ownership of inner: closing the new store closes inner. On
+ * failure the caller keeps inner. All arguments are copied; the secrets are erased when the store and its
+ * watches are gone. Never blocks.
  *
- * A value cannot be decoded if no key of its rule decrypts it, or if it is not encrypted and reads_plain
- * is false. Readers get such a record with a value that is no object (the encrypted bytes, if it is
- * encrypted); it is counted, and logged at a limited rate. A record that is not encrypted with the first
- * key of its rule is stale: an update without changes rewrites it. Compares of values (VD_COMPARE_VALUE)
- * answer VD_UNSUPPORTED.
+ * A value cannot be decoded if no key of its rule decrypts it, or if it is not encrypted and reads_plain is
+ * false. Readers then get a value that no codec decodes (for an encrypted record, its encrypted bytes); the
+ * record is counted, and logged at a limited rate. A record that is not encrypted with the first key of its
+ * rule is stale: an update without changes rewrites it. Compares of values (VD_COMPARE_VALUE) answer
+ * VD_UNSUPPORTED.
  *
  * Errors: VD_INVALID_ARGUMENT (an invalid rule, with an explanation), VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_store_open_encrypted(const struct vd_env *env, struct vd_store *inner,

@@ -54,8 +54,9 @@ typedef void (*vd_log_fn)(void *arg, const struct vd_log_record *record);
 
 /* ---- Allocation ---- */
 
-/* All memory of vedette comes from one process-wide allocator. The default is malloc. release and
- * reallocate receive the size that was allocated. allocate returns memory aligned for any type, or NULL. */
+/* The process-wide allocator of all memory of vedette; the default is malloc. Its functions are called from
+ * any thread, several at once. release and reallocate receive the size that was allocated. allocate and
+ * reallocate return memory aligned for any type, or NULL. */
 struct vd_allocator {
 	void *(*allocate)(void *arg, size_t size);
 	void *(*reallocate)(void *arg, void *memory, size_t old_size, size_t new_size);
@@ -155,8 +156,12 @@ VD_API VD_MUST_USE vd_status vd_env_new_threads(const struct vd_env_options *opt
 VD_API struct vd_env *vd_env_free(struct vd_env *env);
 
 /* The following four functions may be called from any thread and never block. */
-VD_API vd_mono	vd_env_now(const struct vd_env *env);
-VD_API vd_wall	vd_env_wall(const struct vd_env *env);
+
+/* Returns the monotonic time. */
+VD_API vd_mono vd_env_now(const struct vd_env *env);
+/* Returns the time of day. */
+VD_API vd_wall vd_env_wall(const struct vd_env *env);
+/* Returns 64 random bits. */
 VD_API uint64_t vd_env_random(const struct vd_env *env);
 /* Returns a uniformly distributed number in [0, bound); bound must be above 0. */
 VD_API uint64_t vd_env_random_below(const struct vd_env *env, uint64_t bound);

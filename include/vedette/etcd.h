@@ -170,7 +170,7 @@ struct vd_etcd_options {
 	/* The first call asks all members for their version; VD_UNSUPPORTED if one is more than one minor
 	 * version older than the client. */
 	bool reject_old_cluster;
-	/* undelivered bytes of one watch at which it pauses; default 4 MiB */
+	/* size of one watch's undelivered responses, in bytes, at which the watch pauses; default 4 MiB */
 	size_t			       watch_buffer_bytes;
 	const struct vd_rpc_transport *transport; /* transport, see vedette/rpc.h; NULL: vd_rpc_http2() */
 };
@@ -193,16 +193,18 @@ VD_API VD_MUST_USE vd_status vd_etcd_open(const struct vd_env *env, const struct
 VD_API void vd_etcd_close(struct vd_etcd *client, void (*done)(void *arg), void *arg);
 /* Closes the client and blocks until done. Returns NULL. Must not be called in an actor's handler. */
 VD_API struct vd_etcd *vd_etcd_close_wait(struct vd_etcd *client);
-/* Replaces the endpoints; streams to removed endpoints move to another one. Errors: VD_INVALID_ARGUMENT,
- * VD_NOMEM, VD_CLOSED. */
+/* Replaces the endpoints (copied); streams to removed endpoints move to another one. Errors:
+ * VD_INVALID_ARGUMENT, VD_NOMEM, VD_CLOSED. */
 VD_API VD_MUST_USE vd_status vd_etcd_set_endpoints(struct vd_etcd *client, const char *const *endpoints,
 						   size_t count, struct vd_error *reterr);
-VD_API size_t		     vd_etcd_endpoint_count(const struct vd_etcd *client);
+/* Returns the number of endpoints, whether connected or not. */
+VD_API size_t vd_etcd_endpoint_count(const struct vd_etcd *client);
 /* Returns whether an endpoint is connected and, if not, the reason in ret_text (size bytes, truncated).
  * VD_NOT_FOUND: no such index. */
 VD_API VD_MUST_USE vd_status vd_etcd_endpoint_state(const struct vd_etcd *client, size_t index,
 						    bool *ret_ready, char *ret_text, size_t size);
 
+/* A metadata entry of a call: a gRPC header. */
 struct vd_etcd_pair {
 	const char     *key;
 	struct vd_bytes value;
@@ -250,9 +252,11 @@ struct vd_etcd_range_request {
 	vd_rev min_mod_revision, max_mod_revision, min_create_revision, max_create_revision;
 };
 
-/* Receives a result. error is NULL on success. */
+/* Receives a result. error is NULL on success; header and result are NULL on failure. The callbacks below
+ * follow the same rule. */
 typedef void (*vd_etcd_range_fn)(void *arg, const struct vd_etcd_error *error,
 				 const struct vd_etcd_header *header, const struct vd_range_result *result);
+/* Reads a key or an interval. */
 VD_API VD_MUST_USE vd_status vd_etcd_range(struct vd_etcd *client, const struct vd_etcd_call *call,
 					   const struct vd_etcd_range_request *request, vd_etcd_range_fn done,
 					   void *arg);
@@ -273,12 +277,15 @@ VD_API void vd_etcd_range_stream_resume(struct vd_etcd *client, uint64_t id);
 /* Receives the result of vd_etcd_put (op->kind VD_OP_PUT) or vd_etcd_delete (op->kind VD_OP_DELETE). */
 typedef void (*vd_etcd_op_fn)(void *arg, const struct vd_etcd_error *error,
 			      const struct vd_etcd_header *header, const struct vd_op_result *result);
+/* Puts one key. */
 VD_API VD_MUST_USE vd_status vd_etcd_put(struct vd_etcd *client, const struct vd_etcd_call *call,
 					 const struct vd_op *op, vd_etcd_op_fn done, void *arg);
+/* Deletes a key or an interval. */
 VD_API VD_MUST_USE vd_status vd_etcd_delete(struct vd_etcd *client, const struct vd_etcd_call *call,
 					    const struct vd_op *op, vd_etcd_op_fn done, void *arg);
 typedef void (*vd_etcd_txn_fn)(void *arg, const struct vd_etcd_error *error,
 			       const struct vd_etcd_header *header, const struct vd_txn_result *result);
+/* Runs a transaction; see struct vd_txn_request. */
 VD_API VD_MUST_USE vd_status vd_etcd_txn(struct vd_etcd *client, const struct vd_etcd_call *call,
 					 const struct vd_txn_request *request, vd_etcd_txn_fn done,
 					 void *arg);
@@ -298,9 +305,10 @@ VD_API struct vd_bytes vd_etcd_prefix_end(struct vd_bytes prefix, char *buffer);
 
 typedef void (*vd_etcd_lease_fn)(void *arg, const struct vd_etcd_error *error,
 				 const struct vd_etcd_header *header, const struct vd_lease_result *result);
-/* Grants a lease. id 0: the server chooses. */
+/* Grants a lease of ttl_s seconds. id 0: the server chooses the ID. */
 VD_API VD_MUST_USE vd_status vd_etcd_lease_grant(struct vd_etcd *client, const struct vd_etcd_call *call,
 						 int64_t id, int64_t ttl_s, vd_etcd_lease_fn done, void *arg);
+/* Revokes a lease and deletes its keys. Error: VD_LEASE_NOT_FOUND. */
 VD_API VD_MUST_USE vd_status vd_etcd_lease_revoke(struct vd_etcd *client, const struct vd_etcd_call *call,
 						  int64_t id, vd_etcd_done_fn done, void *arg);
 /* Renews a lease once. VD_LEASE_NOT_FOUND: it does not exist or has expired. */
@@ -313,6 +321,7 @@ VD_API VD_MUST_USE vd_status vd_etcd_lease_time_to_live(struct vd_etcd		  *clien
 							bool keys, vd_etcd_lease_fn done, void *arg);
 typedef void (*vd_etcd_leases_fn)(void *arg, const struct vd_etcd_error *error,
 				  const struct vd_etcd_header *header, const int64_t *ids, size_t count);
+/* Lists the IDs of all leases. */
 VD_API VD_MUST_USE vd_status vd_etcd_lease_list(struct vd_etcd *client, const struct vd_etcd_call *call,
 						vd_etcd_leases_fn done, void *arg);
 
@@ -332,11 +341,12 @@ VD_API void vd_etcd_keep_alive_stop(struct vd_etcd_keep_alive *keep_alive);
 
 /* ---- Maintenance, cluster ---- */
 
+/* The state of one member. */
 struct vd_etcd_status {
 	const char	  *endpoint;
 	const char	  *version;
 	const char	  *storage_version;
-	int64_t		   db_size, db_size_in_use, db_size_quota;
+	int64_t		   db_size, db_size_in_use, db_size_quota; /* in bytes */
 	uint64_t	   leader, raft_index, raft_term, raft_applied_index;
 	bool		   is_learner;
 	const char *const *errors;
@@ -344,6 +354,7 @@ struct vd_etcd_status {
 };
 typedef void (*vd_etcd_status_fn)(void *arg, const struct vd_etcd_error *error,
 				  const struct vd_etcd_header *header, const struct vd_etcd_status *status);
+/* Reads the state of the member at the endpoint that call names. */
 VD_API VD_MUST_USE vd_status vd_etcd_status_get(struct vd_etcd *client, const struct vd_etcd_call *call,
 						vd_etcd_status_fn done, void *arg);
 
@@ -356,24 +367,33 @@ struct vd_etcd_alarm {
 typedef void (*vd_etcd_alarms_fn)(void *arg, const struct vd_etcd_error *error,
 				  const struct vd_etcd_header *header, const struct vd_etcd_alarm *alarms,
 				  size_t count);
+/* Lists, raises or clears alarms; done receives the alarms concerned. alarm: their member and kind; for a
+ * list of all kinds: NULL or VD_ETCD_ALARM_NONE. */
 VD_API VD_MUST_USE vd_status vd_etcd_alarm(struct vd_etcd *client, const struct vd_etcd_call *call,
 					   enum vd_etcd_alarm_action   action,
 					   const struct vd_etcd_alarm *alarm, vd_etcd_alarms_fn done,
 					   void *arg);
-/* The following calls concern the endpoint that call names. */
+/* The following calls, until vd_etcd_snapshot, concern the member at the endpoint that call names. */
+
+/* Defragments the member's backend file; its other calls wait meanwhile. */
 VD_API VD_MUST_USE vd_status vd_etcd_defragment(struct vd_etcd *client, const struct vd_etcd_call *call,
 						vd_etcd_done_fn done, void *arg);
+/* Receives a hash of the records up to revision hashed. compacted: compact revision when it was computed. */
 typedef void (*vd_etcd_hash_fn)(void *arg, const struct vd_etcd_error *error,
 				const struct vd_etcd_header *header, uint32_t hash, vd_rev compacted,
 				vd_rev hashed);
+/* Computes the hash of the member's records up to revision (0: the current one), for a comparison of
+ * members. */
 VD_API VD_MUST_USE vd_status vd_etcd_hash_kv(struct vd_etcd *client, const struct vd_etcd_call *call,
 					     vd_rev revision, vd_etcd_hash_fn done, void *arg);
+/* Makes another member the leader; the member that is asked must be the leader. */
 VD_API VD_MUST_USE vd_status vd_etcd_move_leader(struct vd_etcd *client, const struct vd_etcd_call *call,
 						 uint64_t member_id, vd_etcd_done_fn done, void *arg);
 /* Receives the backend file in parts: last is false for each part, and true once at the end. The file ends
  * with its SHA-256, which the client verifies: VD_CORRUPT on a mismatch. */
 typedef void (*vd_etcd_snapshot_fn)(void *arg, const struct vd_etcd_error *error, struct vd_bytes part,
 				    uint64_t remaining_bytes, bool last);
+/* Reads the member's backend file. */
 VD_API VD_MUST_USE vd_status vd_etcd_snapshot(struct vd_etcd *client, const struct vd_etcd_call *call,
 					      vd_etcd_snapshot_fn done, void *arg);
 
@@ -397,11 +417,13 @@ VD_API VD_MUST_USE vd_status vd_etcd_member_list(struct vd_etcd *client, const s
 
 typedef void (*vd_etcd_auth_status_fn)(void *arg, const struct vd_etcd_error *error,
 				       const struct vd_etcd_header *header, bool enabled, uint64_t revision);
+/* Reads whether authentication is enabled, and the revision of the users and roles. */
 VD_API VD_MUST_USE vd_status vd_etcd_auth_status(struct vd_etcd *client, const struct vd_etcd_call *call,
 						 vd_etcd_auth_status_fn done, void *arg);
 /* Enables authentication, or disables it if enable is false. */
 VD_API VD_MUST_USE vd_status vd_etcd_auth_enable(struct vd_etcd *client, const struct vd_etcd_call *call,
 						 bool enable, vd_etcd_done_fn done, void *arg);
+/* Adds a user, deletes one, changes a password, gives a user a role, adds a role. */
 VD_API VD_MUST_USE vd_status vd_etcd_user_add(struct vd_etcd *client, const struct vd_etcd_call *call,
 					      const char *name, const char *password, vd_etcd_done_fn done,
 					      void *arg);
@@ -425,11 +447,11 @@ VD_API VD_MUST_USE vd_status vd_etcd_role_grant(struct vd_etcd *client, const st
 
 /* ---- Watch ----
  *
- * Watches with equal call metadata share one stream. A watch survives lost connections: the client creates
- * it again from the first undelivered revision, without gaps or duplicates. Responses are pulled. Unread
- * responses are buffered up to watch_buffer_bytes; then the client cancels the watch at the server, and
- * creates it again when the buffer was read: nothing is lost, and other watches do not wait. Of
- * consecutive unread progress responses only the last is kept. */
+ * Watches with equal metadata and equal require_leader share one stream. A watch survives lost connections:
+ * the client creates it again from the first undelivered revision, without gaps or duplicates. Responses
+ * are pulled. Unread responses are buffered up to watch_buffer_bytes; then the client cancels the watch at
+ * the server, and creates it again when the buffer was read: nothing is lost, and other watches do not
+ * wait. Of consecutive unread progress responses only the last is kept. */
 
 struct vd_etcd_watch;
 
@@ -437,13 +459,13 @@ struct vd_etcd_watch_request {
 	struct vd_bytes key;
 	struct vd_bytes range_end; /* as in vd_range_request */
 	vd_rev		revision;  /* first revision to deliver; 0: from now on */
-	bool		previous;
-	bool		progress;
-	bool		fragment;
+	bool		previous;  /* events include the previous record */
+	bool		progress;  /* periodic progress responses while idle */
+	bool		fragment;  /* the server may split a large response; events are delivered whole */
 	bool		no_put;
 	bool		no_delete;
 	bool		created_notify; /* deliver one response with created set, before any event */
-	bool		require_leader;
+	bool		require_leader; /* as in vd_etcd_call */
 	const struct vd_etcd_pair *metadata;
 	size_t			   metadata_count;
 	/* as in vd_store_watch_request: after VD_AGAIN, on any thread; must not block or call the client */
@@ -482,10 +504,11 @@ VD_API VD_MUST_USE vd_status vd_etcd_watch_next(struct vd_etcd_watch	      *watc
 /* Closes the watch; watch may be NULL. No ready() call after return. Allowed at any time, also after the
  * client was closed. */
 VD_API void vd_etcd_watch_close(struct vd_etcd_watch *watch);
-/* Requests progress on the stream of this watch or, for vd_etcd_request_progress, of call's metadata
- * (opening a stream if there is none). The server's answer is delivered to each synced watch of the
- * stream. */
-VD_API vd_status	     vd_etcd_watch_progress(struct vd_etcd_watch *watch);
+/* Requests progress on the stream of this watch. The server's answer is delivered to each watch of the
+ * stream that is synced. If the watch has ended, returns the reason. */
+VD_API vd_status vd_etcd_watch_progress(struct vd_etcd_watch *watch);
+/* Requests progress on the stream for the metadata and require_leader of call (NULL: the defaults); opens a
+ * stream if there is none. */
 VD_API VD_MUST_USE vd_status vd_etcd_request_progress(struct vd_etcd *client, const struct vd_etcd_call *call,
 						      struct vd_error *reterr);
 
@@ -507,9 +530,9 @@ struct vd_etcd_store_options {
 			(int64_t) 20 * 1000000000                                                            \
 		}                                                                                            \
 	}
-/* Opens a store over an etcd cluster. Blocks up to start_timeout; then VD_UNAVAILABLE with the endpoint
- * and the cause. The caller owns the store and closes it. Watches require a leader: a member without one
- * ends them. */
+/* Opens a store over an etcd cluster. Blocks at most for start_timeout; then returns VD_UNAVAILABLE with
+ * the endpoint and the cause. Further errors as for vd_etcd_open. The caller owns the store and closes it.
+ * Watches require a leader: a member without one ends them. */
 VD_API VD_MUST_USE vd_status vd_store_open_etcd(const struct vd_env		   *env,
 						const struct vd_etcd_store_options *options,
 						struct vd_store **ret_store, struct vd_error *reterr);

@@ -36,9 +36,9 @@ struct vd_informer_handler {
 	vd_dur resync_period;
 };
 
-/* An index. values calls emit for each value of the object: none, one or several, in any order, each once.
- * It is called on the informer's actor and must depend only on the object. Values longer than
- * VD_INDEX_VALUE_MAX bytes are not indexed. */
+/* An index of the local store. values computes the object's values in the index: it calls emit once for
+ * each of them, in any order; there may be none. It is called on the informer's actor and must depend only
+ * on the object. Values longer than VD_INDEX_VALUE_MAX bytes are not indexed. */
 #define VD_INDEX_VALUE_MAX 1024
 typedef void (*vd_index_emit_fn)(void *emit_arg, struct vd_bytes value);
 struct vd_informer_index {
@@ -81,8 +81,9 @@ VD_API VD_MUST_USE vd_status vd_informer_add_handler(struct vd_informer		      *
 						     const struct vd_informer_handler *handler,
 						     struct vd_informer_registration **ret_registration,
 						     struct vd_error		      *reterr);
-/* Removes a handler. No call of it begins after done (may be NULL) was called; inside one of its own
- * calls: after this function returned. Must not be called after vd_informer_close. */
+/* Removes a handler; does not block. done (may be NULL) is called when the handler will not be called
+ * again. Called inside the handler itself, it is not called again after this function returns. Must not be
+ * called after vd_informer_close. */
 VD_API void vd_informer_remove_handler(struct vd_informer	       *informer,
 				       struct vd_informer_registration *registration, void (*done)(void *arg),
 				       void			       *arg);
@@ -96,7 +97,8 @@ VD_API VD_MUST_USE vd_status vd_informer_synced_wait(struct vd_informer *informe
 /* Returns a reference that the caller owns, or NULL if there is no such object. */
 VD_API struct vd_object *vd_informer_get(struct vd_informer *informer, struct vd_bytes namespace_name,
 					 struct vd_bytes name);
-VD_API size_t		 vd_informer_count(struct vd_informer *informer);
+/* Returns the number of objects. */
+VD_API size_t vd_informer_count(struct vd_informer *informer);
 /* Returns the revision of the local store, which bookmarks advance, too; 0 before it is first filled. */
 VD_API vd_rev vd_informer_revision(struct vd_informer *informer);
 /* Calls visit for each object, in key order, on the calling thread, until visit returns false. The objects

@@ -1,10 +1,10 @@
-/* Leader election: of several processes with the same lock, one leads. The rules and times are those of
+/* Leader election: of several processes that share a lock, one leads. The rules and times are those of
  * client-go's tools/leaderelection.
  *
- * The leader renews the record of the lock; the others watch it change, by their own clocks, and take it
- * when it did not change for the lease duration. A leader that cannot renew for the renew deadline stops
- * leading. As with client-go this does not exclude that two processes act at the same time if clocks run
- * at very different rates or a process is stopped for long.
+ * The leader renews the record in the lock. The other candidates read the record, and one takes it when it
+ * has not changed for the lease duration by the candidate's own clock. A leader that cannot renew the
+ * record for the renew deadline stops leading. As with client-go, two processes may act as leader at the
+ * same time if their clocks run at very different rates, or if a process was stopped for long.
  *
  * Callbacks run on an actor of the env, one at a time, and must not block. All functions may be called from
  * any thread, also inside a callback; only functions named _wait block. */
@@ -23,9 +23,9 @@ extern "C" {
 
 /* The record in the lock. */
 struct vd_leader_record {
-	/* NUL-terminated; empty: released. A lock whose records can hold a NUL inside the identity must not
-	 * cut it there, because the first part may be the identity of another candidate; that on a Lease
-	 * replaces a NUL by the byte 0xff. */
+	/* Identity of the leader, NUL-terminated; empty: released. If an identity in the storage of a lock
+	 * can contain a NUL, the lock must not cut the identity there, because the first part may be the
+	 * identity of another candidate; the lock on a Lease replaces a NUL by the byte 0xff. */
 	char	holder[VD_LEADER_IDENTITY_SIZE_MAX];
 	int32_t lease_duration_s;
 	int32_t leader_transitions;
@@ -35,20 +35,22 @@ struct vd_leader_record {
 
 struct vd_leader_lock;
 
-/* record: of get, if status is VD_OK. error may be NULL. */
+/* Receives the result of a call. record: the record that get read, if status is VD_OK; otherwise ignored.
+ * error may be NULL. */
 typedef void (*vd_leader_lock_fn)(void *arg, vd_status status, const struct vd_leader_record *record,
 				  const struct vd_error *error);
-/* A lock, such as vd_lease_lock_new of vedette/kube_helpers.h; embedders may implement their own. An
- * election has at most one call of it outstanding. done is called exactly once if the call returns VD_OK,
- * inside the call or later, on any thread; otherwise never. The lock remembers which version of the record
- * it saw last. Arguments are borrowed for the call. */
+/* Operations of a lock, such as that of vd_lease_lock_new (vedette/kube_helpers.h); embedders may implement
+ * their own. They must not block; an election has at most one call outstanding. If a call returns VD_OK,
+ * the lock calls done exactly once, inside the call or later, on any thread; otherwise never. The lock
+ * remembers the version of the record that it last read or wrote. Arguments are borrowed for the call.
+ * timeout: maximum duration of the call; then done receives an error. */
 struct vd_leader_lock_ops {
 	/* VD_NOT_FOUND: there is no record. */
 	vd_status (*get)(struct vd_leader_lock *lock, vd_dur timeout, vd_leader_lock_fn done, void *arg);
 	/* VD_EXISTS: there is a record. */
 	vd_status (*create)(struct vd_leader_lock *lock, const struct vd_leader_record *record,
 			    vd_dur timeout, vd_leader_lock_fn done, void *arg);
-	/* VD_CONFLICT: the record is not the version that this lock saw last. */
+	/* VD_CONFLICT: another candidate changed the record after this lock last read or wrote it. */
 	vd_status (*update)(struct vd_leader_lock *lock, const struct vd_leader_record *record,
 			    vd_dur timeout, vd_leader_lock_fn done, void *arg);
 	void (*free)(struct vd_leader_lock *lock);
@@ -75,14 +77,14 @@ struct vd_leader_election_options {
 	/* Release the lock at the end, so that another candidate need not wait for the lease to expire. Work
 	 * that the lock protects must have ended when stopped_leading returns. */
 	bool release_on_stop;
-	/* Leadership was acquired. */
+	/* Called when this process becomes the leader. */
 	void (*started_leading)(void *arg);
-	/* The election is over: leadership was lost, or the election was closed. Called once, also if this
-	 * process never led; before the lock is released. The process then closes the election, and may
-	 * start another. */
+	/* Called when the election has ended, because leadership was lost or the election was closed: once,
+	 * before the lock is released, and also if this process never led. The process then closes the
+	 * election, and may start another. */
 	void (*stopped_leading)(void *arg);
-	/* Another holder was observed, this process included. identity is borrowed; empty: released. May be
-	 * NULL. */
+	/* Called when the holder of the lock changes, also when this process becomes the holder. identity
+	 * is borrowed for the call; empty: released. May be NULL. */
 	void (*new_leader)(void *arg, const char *identity);
 	void *arg;
 };
@@ -98,19 +100,20 @@ VD_API VD_MUST_USE vd_status vd_leader_election_start(const struct vd_env *env, 
 						      const struct vd_leader_election_options *options,
 						      struct vd_leader_election		     **ret_election,
 						      struct vd_error			      *reterr);
-/* Returns true if this process leads, as far as it knows. */
+/* Returns true if this process leads: the record that it last read or wrote names it. Another process may
+ * have taken the lock since. */
 VD_API bool vd_leader_election_is_leader(struct vd_leader_election *election);
-/* Writes the identity of the last observed leader, or "". Returns its length without the NUL; a result of
- * size or more was cut. */
+/* Writes the identity of the last observed leader, or "", and a NUL into identity (size bytes). Returns the
+ * length of the whole identity without the NUL; if it is size or more, the text was truncated. */
 VD_API size_t vd_leader_election_leader(struct vd_leader_election *election, char *identity, size_t size);
-/* For a health check: VD_TIMEOUT if this process leads but its lease expired more than tolerance ago. The
- * message names the election. */
+/* Checks the leader for a health check: VD_TIMEOUT if this process leads but its lease expired more than
+ * tolerance ago; otherwise VD_OK. The message names the election. */
 VD_API vd_status vd_leader_election_check(struct vd_leader_election *election, vd_dur tolerance,
 					  struct vd_error *reterr);
-/* Stops leading: calls stopped_leading unless it was called, releases the lock if release_on_stop is set, and
- * frees election and lock. No callback is called after done (may be NULL), which is called when the last
- * call of the lock has ended, at most a renew deadline later. election NULL: done is called at once. The
- * _wait form blocks until then and returns NULL. */
+/* Ends the election: calls stopped_leading unless it was called, releases the lock if release_on_stop is
+ * set, and frees election and lock. Then calls done (may be NULL): when the last call of the lock has
+ * ended, at most a renew deadline later; no other callback is called after it. election NULL: done is
+ * called at once. The _wait form blocks until then and returns NULL. */
 VD_API void vd_leader_election_close(struct vd_leader_election *election, void (*done)(void *arg), void *arg);
 VD_API struct vd_leader_election *vd_leader_election_close_wait(struct vd_leader_election *election);
 

@@ -26,12 +26,13 @@ struct vd_poller;
 VD_API VD_MUST_USE vd_status vd_poller_new(const struct vd_env *env, struct vd_poller **ret_poller);
 /* Returns a descriptor that is readable while vd_poller_run has work, due timers included. The poller owns
  * it; the caller only polls it for readability. */
-VD_API int			 vd_poller_fd(const struct vd_poller *poller);
+VD_API int vd_poller_fd(const struct vd_poller *poller);
+/* Returns the executor of the poller, for sinks, informers and actors. Borrowed until the poller is freed. */
 VD_API const struct vd_executor *vd_poller_executor(const struct vd_poller *poller);
-/* Runs a bounded number of ready actors and returns how many ran. Never blocks. One thread at a time; a
- * call inside a callback aborts the program. The thread that ran the poller last serves it; before the
- * first run, the thread that created it. On that thread blocking waits for objects of the poller are
- * refused. */
+/* Runs a bounded number of ready actors and returns how many ran. Never blocks. One thread at a time may
+ * call it; a call inside a callback aborts the program. The thread that called it last (at first, the one
+ * that created the poller) is the poller's thread: calls that block until an object of the poller has
+ * finished are refused on it. */
 VD_API size_t vd_poller_run(struct vd_poller *poller);
 /* Frees the poller; poller may be NULL. Returns NULL. All objects that use its executor must be closed, and
  * vd_poller_run must have run until their done callbacks were called: otherwise the program aborts. */

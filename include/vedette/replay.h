@@ -84,9 +84,12 @@ VD_API VD_MUST_USE vd_status vd_player_open(const struct vd_env *env, const stru
  * Writes answer VD_FORBIDDEN unless the player is writable. */
 VD_API struct vd_store *vd_player_store(struct vd_player *player);
 
+/* Pauses the player: it applies no further transactions until vd_player_resume, vd_player_step or
+ * vd_player_seek. */
 VD_API void vd_player_pause(struct vd_player *player);
+/* Resumes playing at the speed that is set. */
 VD_API void vd_player_resume(struct vd_player *player);
-/* Sets the speed, as vd_player_options.speed. */
+/* Sets the speed, as in vd_player_options. */
 VD_API void vd_player_set_speed(struct vd_player *player, double speed);
 /* Applies the next count transactions at once, while paused. */
 VD_API void vd_player_step(struct vd_player *player, uint64_t count);
@@ -111,9 +114,10 @@ struct vd_player_progress {
 	bool	 was_unclosed;
 	uint64_t torn_line;		   /* first line of the ignored part */
 	uint64_t torn_records, torn_bytes; /* complete records, and bytes of text, in the ignored part */
-	/* injected faults, and those recorded in the log */
+	/* numbers of faults, injected ones and those recorded in the log */
 	uint64_t disconnects, compactions, errors, delays, refusals, lost_answers, too_large;
 };
+/* Reads the progress of the player. */
 VD_API void vd_player_progress_get(const struct vd_player *player, struct vd_player_progress *ret_progress);
 /* Blocks until revision is applied, the log has ended, or timeout (negative: for ever). VD_PLAYER_END:
  * waits for the end. Returns VD_OK; VD_NOT_FOUND (the log ended before); VD_TIMEOUT; or the error that
@@ -197,10 +201,10 @@ VD_API VD_MUST_USE vd_status vd_simulation_open(const struct vd_simulation_optio
  * with them. simulation may be NULL. Returns NULL. */
 VD_API struct vd_simulation *vd_simulation_close(struct vd_simulation *simulation);
 
-/* Borrowed until the simulation is closed. */
-VD_API struct vd_env   *vd_simulation_env(struct vd_simulation *simulation);
-VD_API struct vd_store *vd_simulation_store(struct vd_simulation *simulation);
-/* paused; vd_simulation_run moves it */
+/* The simulation's env, store and player; borrowed until the simulation is closed. The player is paused;
+ * vd_simulation_run advances it. */
+VD_API struct vd_env	*vd_simulation_env(struct vd_simulation *simulation);
+VD_API struct vd_store	*vd_simulation_store(struct vd_simulation *simulation);
 VD_API struct vd_player *vd_simulation_player(struct vd_simulation *simulation);
 /* Returns the cache of the objects under key_prefix (such as "/registry/pods/"), for Kubernetes-shaped
  * JSON of any kind. The first call for a prefix creates it; it is ready when the call returns. The code
@@ -224,10 +228,10 @@ VD_API VD_MUST_USE vd_status vd_simulation_always(struct vd_simulation *simulati
 						  bool (*holds)(void *arg, struct vd_store *store),
 						  void *arg);
 
-/* Plays until revision is applied (VD_PLAYER_END: all), waits until caches and watches have seen all of
- * it, then lets `settle` pass. Runs the simulator. Errors: VD_NOT_FOUND (the log ends before that
- * revision); VD_TIMEOUT (a cache or watch did not catch up within an hour of simulated time); the error
- * that ended the log. */
+/* Plays until revision is applied (VD_PLAYER_END: all), waits until caches and watches have seen all of it,
+ * then lets the time options.settle pass. Runs the simulator. Errors: VD_NOT_FOUND (the log ends before
+ * that revision); VD_TIMEOUT (a cache or watch did not catch up within an hour of simulated time); the
+ * error that ended the log. */
 VD_API VD_MUST_USE vd_status vd_simulation_run(struct vd_simulation *simulation, vd_rev revision,
 					       struct vd_error *reterr);
 /* Lets simulated time pass without playing the log. Runs the simulator. */

@@ -21,6 +21,7 @@ extern "C" {
 
 struct vd_rpc_transport;
 
+/* Returns the HTTP/2 transport. */
 VD_API const struct vd_rpc_transport *vd_rpc_http2(void);
 
 #ifdef __cplusplus

@@ -8,6 +8,7 @@
 extern "C" {
 #endif
 
+/* Returns the transport of gRPC C core. May be called from any thread; has no other effect. */
 VD_API const struct vd_rpc_transport *vd_rpc_grpc(void);
 
 #ifdef __cplusplus

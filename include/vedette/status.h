@@ -111,10 +111,12 @@ typedef struct vd_dur {
 #define VD_MS(n) ((vd_dur) { (int64_t) (n) *1000000 })
 #define VD_SECONDS(n) ((vd_dur) { (int64_t) (n) *1000000000 })
 
+/* Returns t + d, at most VD_NEVER. */
 static inline vd_mono vd_mono_add(vd_mono t, vd_dur d)
 {
 	return d.ns > 0 && t.ns > INT64_MAX - d.ns ? VD_NEVER : (vd_mono) { t.ns + d.ns };
 }
+/* Returns the time from earlier to later. */
 static inline vd_dur vd_mono_since(vd_mono later, vd_mono earlier)
 {
 	return (vd_dur) { later.ns - earlier.ns };
@@ -137,10 +139,12 @@ struct vd_error {
 VD_API const char *vd_status_name(vd_status status);
 /* Returns the sentence of the table. Never NULL. */
 VD_API const char *vd_status_sentence(vd_status status);
-VD_API int	   vd_status_http(vd_status status);
+/* Returns the HTTP status of the table. */
+VD_API int vd_status_http(vd_status status);
 /* Returns the reason of a Kubernetes Status; "" if Kubernetes has none. */
 VD_API const char *vd_status_reason(vd_status status);
-VD_API int	   vd_status_grpc(vd_status status);
+/* Returns the gRPC code of the table. */
+VD_API int vd_status_grpc(vd_status status);
 
 /* Fills error (may be NULL) and returns code, so that a failing function can end with one statement. A
  * message that is too long is cut at a character boundary. */

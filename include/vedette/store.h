@@ -66,7 +66,8 @@ static inline struct vd_bytes vd_kv_value(const struct vd_kv *kv)
 /* Creates a record with copies of key and value; revisions, version and lease are 0. The caller owns the
  * only reference and may set the fields until it shares the record. Errors: VD_NOMEM, VD_TOO_BIG. */
 VD_API VD_MUST_USE vd_status vd_kv_new(struct vd_bytes key, struct vd_bytes value, struct vd_kv **ret_kv);
-VD_API struct vd_kv	    *vd_kv_ref(struct vd_kv *kv);
+/* Takes a reference and returns kv. */
+VD_API struct vd_kv *vd_kv_ref(struct vd_kv *kv);
 /* Drops one reference; the last one frees the record. kv may be NULL. Returns NULL. */
 VD_API struct vd_kv *vd_kv_unref(struct vd_kv *kv);
 
@@ -112,6 +113,8 @@ enum vd_compare_target {
 };
 enum vd_compare_result { VD_COMPARE_EQUAL, VD_COMPARE_GREATER, VD_COMPARE_LESS, VD_COMPARE_NOT_EQUAL };
 
+/* A condition on a key, or on all keys of an interval: it holds if each of them compares with the operand
+ * as result says. */
 struct vd_compare {
 	enum vd_compare_target target;
 	enum vd_compare_result result;
@@ -174,6 +177,8 @@ struct vd_txn_result {
 	size_t			   result_count;
 };
 
+/* Receives the result of a transaction. result is NULL unless status is VD_OK. result and error are
+ * borrowed for the call. */
 typedef void (*vd_txn_fn)(void *arg, vd_status status, const struct vd_txn_result *result,
 			  const struct vd_error *error);
 
@@ -188,6 +193,8 @@ struct vd_lease_result {
 	const struct vd_bytes *keys; /* answer to time-to-live with keys; bytewise order */
 	size_t		       key_count;
 };
+/* Receives the result of a lease operation. result is NULL unless status is VD_OK. result and error are
+ * borrowed for the call. */
 typedef void (*vd_lease_fn)(void *arg, vd_status status, const struct vd_lease_result *result,
 			    const struct vd_error *error);
 
@@ -209,8 +216,8 @@ struct vd_store_status {
 	bool	 remote;      /* The data is in another process; caches share no records with the store. */
 	bool	 unreachable; /* remote and currently not answering */
 	uint64_t id;	      /* stable identity across restarts, such as the etcd cluster ID; 0: unknown */
-	/* Changes after this revision are retained here even if the store compacted them; 0: see
-	 * compacted. */
+	/* Changes after this revision are retained in this process even if the store has compacted them; 0:
+	 * none beyond those after `compacted`. */
 	vd_rev kept;
 	vd_rev history; /* Watches that start after this revision are served from memory; 0: none are. */
 };
@@ -260,11 +267,10 @@ struct vd_store_watch_request {
 	const struct vd_watch_observer *observer;
 };
 
-/* kv: the new record, or a tombstone with key and mod_rev only. previous: the record before; NULL if the
- * key was created, if not requested, or if compacted. */
 struct vd_store_event {
 	bool	      is_delete;
-	struct vd_kv *kv;
+	struct vd_kv *kv; /* the new record; deleted: a tombstone with key and mod_rev only */
+	/* the record before; NULL if the key was created, if not requested, or if compacted */
 	struct vd_kv *previous;
 };
 /* Returns true if the event is a put of a key that did not exist before. */
@@ -387,8 +393,11 @@ VD_API VD_MUST_USE vd_status vd_store_lease_grant(struct vd_store *store, int64_
 /* Revokes a lease and deletes its keys in one revision. Error: VD_LEASE_NOT_FOUND. */
 VD_API VD_MUST_USE vd_status vd_store_lease_revoke(struct vd_store *store, int64_t id, vd_done_fn done,
 						   void *arg);
+/* Renews a lease once: its remaining time becomes its granted TTL. An unknown or expired lease is no error:
+ * ttl_s is 0. */
 VD_API VD_MUST_USE vd_status vd_store_lease_keep_alive(struct vd_store *store, int64_t id, vd_lease_fn done,
 						       void *arg);
+/* Reads the remaining time and, if keys, the keys of a lease. An unknown lease is no error: ttl_s is -1. */
 VD_API VD_MUST_USE vd_status vd_store_lease_time_to_live(struct vd_store *store, int64_t id, bool keys,
 							 vd_lease_fn done, void *arg);
 /* Lists all leases. VD_UNSUPPORTED: the store does not offer this. */
@@ -406,8 +415,8 @@ VD_API VD_MUST_USE vd_status vd_store_watch_open(struct vd_store		     *store,
  * back-pressure: the store keeps a cursor, or stops reading from its peer. */
 VD_API VD_MUST_USE vd_status vd_store_watch_next(struct vd_store_watch *watch, size_t event_count_max,
 						 struct vd_store_batch *ret_batch, struct vd_error *reterr);
-/* Requests a progress batch once the watch is synced. vd_store_watch_next delivers it after all events up
- * to its revision. */
+/* Requests one progress batch; never blocks. vd_store_watch_next delivers it when the watch is synced,
+ * after all events up to its revision. */
 VD_API vd_status vd_store_watch_progress(struct vd_store_watch *watch);
 /* Closes the watch. No ready() call after return. watch may be NULL. Must not be called inside ready(). */
 VD_API void vd_store_watch_close(struct vd_store_watch *watch);
@@ -427,7 +436,7 @@ VD_API VD_MUST_USE vd_status vd_store_stream_next(struct vd_store_stream *stream
  * not be called inside ready(). */
 VD_API void vd_store_stream_close(struct vd_store_stream *stream);
 
-/* Returns the state known in this process; does not ask a peer. */
+/* Reads the state that is known in this process; does not ask a peer and does not block. */
 VD_API VD_MUST_USE vd_status vd_store_status_get(struct vd_store *store, struct vd_store_status *ret_status);
 /* Begins the shutdown of a remote store: refuses new calls with VD_CLOSED, gives up outstanding ones (they
  * answer VD_CLOSED or their result), and ends watches. The store stays valid, so that its users can be
@@ -445,15 +454,20 @@ VD_API void vd_store_close(struct vd_store *store, void (*done)(void *arg), void
  * (vedette/env.h). */
 VD_API struct vd_store *vd_store_close_wait(struct vd_store *store);
 
-/* ---- Blocking wrappers (refused in an actor's handler, and in callbacks of the store: vedette/env.h) ----
- */
+/* ---- Blocking wrappers ----
+ *
+ * They are refused in an actor's handler and in callbacks of the store (vedette/env.h). Errors as for
+ * vd_store_range and vd_store_txn. */
 
 /* Reads one key. The caller owns a reference of *ret_kv. Error: VD_NOT_FOUND. */
 VD_API VD_MUST_USE vd_status vd_store_get_wait(struct vd_store *store, struct vd_bytes key,
 					       struct vd_kv **ret_kv, struct vd_error *reterr);
+/* Puts one key without a lease. ret_revision may be NULL. */
 VD_API VD_MUST_USE vd_status vd_store_put_wait(struct vd_store *store, struct vd_bytes key,
 					       struct vd_bytes value, vd_rev *ret_revision,
 					       struct vd_error *reterr);
+/* Deletes a key or, with range_end, an interval. *ret_deleted: number of deleted keys, 0 if there was none;
+ * ret_deleted and ret_revision may be NULL. */
 VD_API VD_MUST_USE vd_status vd_store_delete_wait(struct vd_store *store, struct vd_bytes key,
 						  struct vd_bytes range_end, int64_t *ret_deleted,
 						  vd_rev *ret_revision, struct vd_error *reterr);

@@ -55,8 +55,8 @@ struct vd_watch_options {
 	 * revision is VD_REVISION_ANY or VD_REVISION_UNSET. */
 	enum vd_tristate send_initial_events;
 	bool		 allow_bookmarks;
-	/* End of the watch, with VD_TIMEOUT; VD_NEVER: none; 0 (zeroed options): VD_INVALID_ARGUMENT. With
-	 * allow_bookmarks, a bookmark is sent 2 s before it. */
+	/* Time at which the watch ends with VD_TIMEOUT; VD_NEVER: none; 0 (zeroed options):
+	 * VD_INVALID_ARGUMENT. With allow_bookmarks, a bookmark is sent 2 s before the deadline. */
 	vd_mono deadline;
 	/* maximum size of undelivered events, in bytes; beyond it VD_TOO_SLOW; 0: the cacher's default */
 	int64_t lag_bytes_max;
@@ -77,7 +77,8 @@ struct vd_watch_options {
 /* Receiver of events. One actor calls both functions, one call at a time; they must not block. */
 struct vd_watch_sink {
 	/* Takes the first n <= count events and returns n. n < count: the receiver has no room; nothing
-	 * more is delivered until vd_watcher_resume. Events are consecutive over all calls. */
+	 * more is delivered until vd_watcher_resume, and the next call begins with the first event that was
+	 * not taken. */
 	size_t (*deliver)(void *arg, const struct vd_watch_event *events, size_t count);
 	/* Called exactly once, as the last call, unless the watcher is closed first. VD_TIMEOUT: deadline.
 	 * VD_CLOSED: the cacher stopped or re-initialized (watch again). VD_TOO_SLOW: lag limit exceeded

@@ -1,10 +1,10 @@
-/* A work queue for controllers: client-go's util/workqueue, and workers in the manner of
+/* A work queue for controllers, as client-go's util/workqueue, with workers as those of
  * controller-runtime's Reconcile.
  *
  * The items are keys: byte strings such as "namespace/name", which are copied. A key that is added several
  * times before it is taken is taken once. A key is never processed by two workers at the same time: a key
- * that is added while it is processed is queued again when its processing ends. Delayed keys are added when
- * their time has come; the delay of a key that fails grows with each failure.
+ * that is added while it is processed is queued again when its processing ends. A delayed key is added when
+ * its delay has passed; the delay of a key that fails grows with each failure.
  *
  * A program takes keys in one of three ways: by workers of the queue (vd_work_queue_run), by
  * vd_work_queue_get on its own actors, or by vd_work_queue_get_wait on its own threads.
@@ -21,8 +21,8 @@ extern "C" {
 
 struct vd_work_queue;
 
-/* How long a key waits in vd_work_queue_add_rate_limited: the maximum of the delays of all limiters that are
- * set. The defaults are those of client-go's controllers. */
+/* Rate limits of vd_work_queue_add_rate_limited: a key is delayed by the maximum of the delays of all
+ * limiters that are set. The defaults are those of client-go's controllers. */
 struct vd_rate_limits {
 	/* Per key: base * 2^failures, at most max. base 0: not used. */
 	vd_dur failure_base; /* default 5 ms */
@@ -41,9 +41,10 @@ struct vd_rate_limits {
 #define VD_WORK_KEY_SIZE_MAX 4096
 
 struct vd_work_queue_options {
-	size_t	    size;      /* sizeof(struct vd_work_queue_options) */
-	const char *name;      /* label of the metrics workqueue_*; NULL: no metrics */
-	size_t	    items_max; /* known keys: queued, delayed, processed or failed; default 1,000,000 */
+	size_t	    size; /* sizeof(struct vd_work_queue_options) */
+	const char *name; /* label of the metrics workqueue_*; NULL: no metrics */
+	/* maximum number of keys that are queued, delayed, processed or have failures; default 1,000,000 */
+	size_t		      items_max;
 	struct vd_rate_limits limits;
 };
 #define VD_WORK_QUEUE_OPTIONS_INIT                                                                           \
@@ -65,11 +66,12 @@ VD_API VD_MUST_USE vd_status vd_work_queue_new(const struct vd_env		  *env,
 
 /* ---- Adding ---- */
 
-/* Adds a key. VD_OK if the key is queued, also if it was queued already. Errors: VD_CLOSED after a shutdown;
- * VD_FULL: items_max keys are known; VD_TOO_BIG: more than VD_WORK_KEY_SIZE_MAX bytes; VD_NOMEM. */
+/* Adds a key. VD_OK if the key is queued, also if it was queued already. Errors: VD_CLOSED (after a
+ * shutdown), VD_FULL (the queue has items_max keys), VD_TOO_BIG (more than VD_WORK_KEY_SIZE_MAX bytes),
+ * VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_work_queue_add(struct vd_work_queue *queue, struct vd_bytes key);
-/* Adds a key after a delay; at once if it is 0 or less. If the key is delayed already, the nearer time
- * counts. Errors as for vd_work_queue_add. */
+/* Adds a key after a delay; at once if the delay is 0 or less. If the key is delayed already, the earlier
+ * time counts. Errors as for vd_work_queue_add. */
 VD_API VD_MUST_USE vd_status vd_work_queue_add_after(struct vd_work_queue *queue, struct vd_bytes key,
 						     vd_dur delay);
 /* Counts a failure of the key and adds it after the delay of the rate limits. Errors as for
@@ -85,10 +87,10 @@ VD_API size_t vd_work_queue_len(struct vd_work_queue *queue);
 /* ---- Taking ---- */
 
 /* Takes the oldest queued key, which the caller then processes; consumers call it until it returns
- * VD_AGAIN. ret_key is valid until vd_work_queue_done of this key. VD_AGAIN: nothing is queued; ready (may
- * be NULL) is called once, on an actor of the env, when calling again is worthwhile. A second call with
- * the same ready and arg before that does not add another call. VD_CLOSED: shut down, and nothing is
- * queued. VD_FULL: 1,024 callbacks wait; VD_NOMEM. */
+ * VD_AGAIN. *ret_key is borrowed until vd_work_queue_done of this key. VD_AGAIN: nothing is queued; ready
+ * (may be NULL) is called once, on an actor of the env, when vd_work_queue_get may return something else. A
+ * second call with the same ready and arg before that does not register another callback. Errors: VD_CLOSED
+ * (shut down, and nothing is queued), VD_FULL (1,024 callbacks are registered), VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_work_queue_get(struct vd_work_queue *queue, void (*ready)(void *arg),
 					       void *arg, struct vd_bytes *ret_key);
 /* Blocks until a key can be taken, at most for timeout (negative: for ever). Errors: VD_TIMEOUT; VD_CLOSED;
@@ -104,13 +106,13 @@ VD_API void vd_work_queue_done(struct vd_work_queue *queue, struct vd_bytes key)
 struct vd_work; /* one key that a worker processes */
 
 enum vd_work_result {
-	VD_WORK_DONE,  /* forget the failures */
-	VD_WORK_RETRY, /* add again, rate limited */
-	VD_WORK_AFTER, /* forget the failures, add again after the given delay */
+	VD_WORK_DONE,  /* clear the failures of the key */
+	VD_WORK_RETRY, /* count a failure and add the key again, rate limited */
+	VD_WORK_AFTER, /* clear the failures and add the key again after the given delay */
 };
 
-/* Processes one key. It must lead to exactly one vd_work_finish, inside the call or later. key is valid until
- * then. */
+/* Processes one key. The program must call vd_work_finish exactly once for work, inside this call or later.
+ * key is borrowed until then. */
 typedef void (*vd_work_fn)(void *arg, struct vd_work *work, struct vd_bytes key);
 
 #define VD_WORKERS_MAX 256
@@ -120,8 +122,8 @@ struct vd_worker_options {
 	unsigned   concurrency; /* keys processed at the same time; default 1, at most VD_WORKERS_MAX */
 	vd_work_fn work;
 	void	  *arg;
-	/* work may block: each worker has a thread of its own. Otherwise it runs on an actor and must not
-	 * block. */
+	/* true: each worker has a thread of its own, and work may block. false: workers run on actors, and
+	 * work must not block. */
 	bool blocking;
 };
 #define VD_WORKER_OPTIONS_INIT                                                                               \
@@ -129,13 +131,13 @@ struct vd_worker_options {
 		sizeof(struct vd_worker_options), 1, 0, 0, false                                             \
 	}
 
-/* Starts workers, which end when the queue is shut down and empty. Errors: VD_INVALID_ARGUMENT (the message
- * names the option), VD_CLOSED, VD_NOMEM, VD_FULL; no worker was started. */
+/* Starts workers, which end when the queue is shut down and empty. On an error, no worker was started:
+ * VD_INVALID_ARGUMENT (the message names the option), VD_CLOSED, VD_NOMEM, VD_FULL. */
 VD_API VD_MUST_USE vd_status vd_work_queue_run(struct vd_work_queue	      *queue,
 					       const struct vd_worker_options *options,
 					       struct vd_error		      *reterr);
-/* Ends the processing of a key; work is invalid afterwards. after: for VD_WORK_AFTER. Cannot fail: a key that
- * is processed needs no further memory. After a shutdown keys are not added again. */
+/* Ends the processing of a key; work is invalid afterwards. after: the delay of VD_WORK_AFTER. Cannot fail,
+ * because it needs no memory. After a shutdown, keys are not added again. */
 VD_API void vd_work_finish(struct vd_work *work, enum vd_work_result result, vd_dur after);
 /* Returns the failures of the key before this attempt. */
 VD_API unsigned vd_work_num_requeues(const struct vd_work *work);
@@ -145,14 +147,16 @@ VD_API unsigned vd_work_num_requeues(const struct vd_work *work);
 /* Refuses new keys and drops delayed ones. Queued keys can still be taken. Ends a drain in progress with
  * VD_CANCELED. */
 VD_API void vd_work_queue_shutdown(struct vd_work_queue *queue);
+/* Returns true after vd_work_queue_shutdown or vd_work_queue_shutdown_drain. */
 VD_API bool vd_work_queue_is_shutting_down(struct vd_work_queue *queue);
-/* Likewise, and calls done (status VD_OK) when no key is queued or processed, on an actor of the env.
- * VD_CANCELED: vd_work_queue_shutdown or vd_work_queue_close was called. Error: VD_NOMEM. */
+/* Shuts down as vd_work_queue_shutdown, and calls done on an actor of the env: with VD_OK when no key is
+ * queued or processed, or with VD_CANCELED if vd_work_queue_shutdown or vd_work_queue_close was called.
+ * Error: VD_NOMEM. */
 VD_API VD_MUST_USE vd_status vd_work_queue_shutdown_drain(struct vd_work_queue *queue,
 							  void (*done)(void *arg, vd_status status),
 							  void *arg);
-/* Blocks until drained, at most for timeout (negative: for ever). Errors: VD_TIMEOUT, VD_CANCELED,
- * VD_INVALID_ARGUMENT where blocking is not allowed. */
+/* Shuts down and blocks until no key is queued or processed, at most for timeout (negative: for ever).
+ * Errors: VD_TIMEOUT, VD_CANCELED, VD_INVALID_ARGUMENT where blocking is not allowed. */
 VD_API VD_MUST_USE vd_status vd_work_queue_shutdown_drain_wait(struct vd_work_queue *queue, vd_dur timeout);
 
 /* Shuts the queue down, drops queued keys, and frees it when all workers have finished their keys; only

@@ -1,11 +1,9 @@
-/* How a wake reaches the loop, and how its timers work.
- *
- * Ready actors are in a queue under the loop's lock. Another thread that queues the first of them writes to
+/* Ready actors are in a queue under the loop's lock. Another thread that queues the first of them writes to
  * the eventfd, unless the loop is dispatching and will check the queue again anyway. On the loop's own thread
  * no write is needed: an event with a zero timeout makes libevent call the dispatch in its next iteration,
  * after it has polled the sockets.
  *
- * One dispatch runs at most ROUND_MAX actors, starts none after ROUND_TIME_MAX, and then returns to libevent.
+ * One dispatch runs at most DISPATCH_MAX actors, starts none after DISPATCH_TIME_MAX, and then returns to libevent.
  * An actor that wakes itself runs again in the next dispatch. So actors that keep themselves ready cannot
  * starve sockets.
  *
@@ -27,8 +25,8 @@
 #include "thread.h"
 #include "wait.h"
 
-#define ROUND_MAX 256
-#define ROUND_TIME_MAX ((vd_dur) { 5000000 })
+#define DISPATCH_MAX 256
+#define DISPATCH_TIME_MAX ((vd_dur) { 5000000 })
 /* Reading the CPU clock of a thread is a system call, too slow for each of many short iterations. */
 #define CPU_READ_INTERVAL ((vd_dur) { 1000000 })
 
@@ -41,12 +39,12 @@ struct vdi_loop {
 	struct vd_executor   executor;
 
 	/* Loop thread only. */
-	struct event wake_event;   /* eventfd is readable */
-	struct event turn_event;   /* zero timeout: dispatch in the next iteration */
-	struct event timer_event;  /* timerfd is readable */
-	vd_mono	     timer_fd_due; /* deadline set in the timerfd */
-	vd_dur	     cpu;	   /* CPU time of the thread at cpu_read */
-	vd_mono	     cpu_read;	   /* end of an iteration */
+	struct event wake_event;      /* eventfd is readable */
+	struct event iteration_event; /* zero timeout: dispatch in the next iteration */
+	struct event timer_event;     /* timerfd is readable */
+	vd_mono	     timer_fd_due;    /* deadline set in the timerfd */
+	vd_dur	     cpu;	      /* CPU time of the thread at cpu_read */
+	vd_mono	     cpu_read;	      /* end of an iteration */
 
 	/* Written by the loop thread, read by any thread. */
 	_Atomic int64_t	   work_began_ns; /* start of the work of this iteration; 0: not started */
@@ -67,12 +65,12 @@ struct vdi_loop {
 /* Loop whose callbacks the current thread runs. */
 static __thread struct vdi_loop *current_loop;
 
-static void take_turn(struct vdi_loop *loop)
+static void request_iteration(struct vdi_loop *loop)
 {
 	static const struct timeval zero;
 
-	if (!evtimer_pending(&loop->turn_event, NULL))
-		VDI_CHECK(evtimer_add(&loop->turn_event, &zero) == 0);
+	if (!evtimer_pending(&loop->iteration_event, NULL))
+		VDI_CHECK(evtimer_add(&loop->iteration_event, &zero) == 0);
 }
 
 /* Makes the loop check queue, timers and stop flag. The caller holds the lock; it is released here, before
@@ -84,7 +82,7 @@ static void notify_and_unlock(struct vdi_loop *loop)
 
 	if (!is_silent && current_loop == loop) {
 		vdi_lock_release(&loop->ready.lock);
-		take_turn(loop);
+		request_iteration(loop);
 		return;
 	}
 	loop->is_notified |= !is_silent;
@@ -233,10 +231,10 @@ static void dispatch(struct vdi_loop *loop)
 	bool			 is_stopping;
 
 	vdi_loop_note_work();
-	until = vd_mono_add(vd_env_now(loop->env), ROUND_TIME_MAX);
+	until = vd_mono_add(vd_env_now(loop->env), DISPATCH_TIME_MAX);
 	vdi_lock_acquire(&loop->ready.lock);
 	loop->is_dispatching = true;
-	for (unsigned i = 0; i < ROUND_MAX && (i == 0 || vd_env_now(loop->env).ns < until.ns); i++) {
+	for (unsigned i = 0; i < DISPATCH_MAX && (i == 0 || vd_env_now(loop->env).ns < until.ns); i++) {
 		fire_timers_locked(loop);
 		if (loop->is_stopping || (actor = vdi_run_queue_pop_locked(&loop->ready)) == NULL)
 			break;
@@ -263,7 +261,7 @@ static void dispatch(struct vdi_loop *loop)
 	if (is_stopping)
 		event_base_loopbreak(loop->base);
 	else if (has_more)
-		take_turn(loop);
+		request_iteration(loop);
 }
 
 static void drain(int fd)
@@ -296,7 +294,7 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 	dispatch(loop);
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *arg)
+static void on_iteration(evutil_socket_t fd, short what, void *arg)
 {
 	(void) fd;
 	(void) what;
@@ -358,7 +356,7 @@ vd_status vdi_loop_new(const struct vd_env *env, struct vdi_loop **ret_loop)
 			 loop) != 0 ||
 	    event_assign(&loop->timer_event, loop->base, loop->timer_fd, EV_READ | EV_PERSIST, on_time,
 			 loop) != 0 ||
-	    evtimer_assign(&loop->turn_event, loop->base, on_turn, loop) != 0 ||
+	    evtimer_assign(&loop->iteration_event, loop->base, on_iteration, loop) != 0 ||
 	    event_add(&loop->wake_event, NULL) != 0 || event_add(&loop->timer_event, NULL) != 0) {
 		free_loop(loop);
 		return VD_NOMEM;
@@ -434,7 +432,7 @@ struct vdi_loop *vdi_loop_free(struct vdi_loop *loop)
 	vdi_run_queue_drain(&loop->ready);
 	event_del(&loop->wake_event);
 	event_del(&loop->timer_event);
-	evtimer_del(&loop->turn_event);
+	evtimer_del(&loop->iteration_event);
 	free_loop(loop);
 	return NULL;
 }

@@ -143,7 +143,7 @@ size_t vd_poller_run(struct vd_poller *poller)
 			   "on two threads at a time");
 	atomic_store(&poller->served_by, &this_thread);
 	poller->is_running = true;
-	for (count = 0; count < VDI_POLLER_ROUND_MAX; count++) {
+	for (count = 0; count < VDI_POLLER_RUN_MAX; count++) {
 		fire_timers_locked(poller);
 		if ((actor = vdi_run_queue_pop_locked(&poller->ready)) == NULL)
 			break;

@@ -7,7 +7,7 @@
 #include "base.h"
 
 /* Maximum actors per vd_poller_run. */
-#define VDI_POLLER_ROUND_MAX 256
+#define VDI_POLLER_RUN_MAX 256
 
 /* Returns true if executor belongs to a poller that the calling thread runs: the thread ran it last, or
  * created it and no thread has run it yet. If so, waiting here for one of its actors would never end. NULL is

@@ -90,7 +90,7 @@ struct pool {
 };
 
 #define HELD_CALLS_MAX 16 /* further signals are not deferred */
-#define LENT_TURNS_MAX 16
+#define LENT_RUNS_MAX 16
 #define LENT_TIME_MAX VD_US(100) /* after this time no further actor is started */
 #define LENT_TIME_LONG VD_US(500)
 /* multiple of a long run's time without lending: slow handlers cost the thread at most 1 % */
@@ -261,7 +261,7 @@ static void run_lent(struct pool *pool)
 	vd_dur			 took = { 0 };
 
 	vdi_lock_acquire(&pool->ready.lock);
-	for (unsigned turns = 0; turns < LENT_TURNS_MAX && took.ns < LENT_TIME_MAX.ns; turns++) {
+	for (unsigned runs = 0; runs < LENT_RUNS_MAX && took.ns < LENT_TIME_MAX.ns; runs++) {
 		actor = vdi_run_queue_pop_locked(&pool->ready);
 		if (actor == NULL)
 			break;

@@ -20,9 +20,9 @@
  * the request that the line is about. */
 #define BATCH_DELAY VD_MS(5)
 #define BATCH_SIZE ((size_t) 512 << 10)
-/* How long closing waits for the reader of a pipe that does not read. */
-#define ROUND_MS 100
-#define ROUNDS_AT_THE_END 10
+/* Maximum time that closing waits for the reader of a pipe that does not read. */
+#define POLL_MS 100
+#define POLLS_AT_THE_END 10
 
 struct batch {
 	struct vdi_buffer text;
@@ -149,8 +149,8 @@ static bool wait_until_writable(const struct vdi_async_log *log)
 {
 	struct pollfd wanted = { .fd = log->fd, .events = POLLOUT };
 
-	for (unsigned rounds = 0; poll(&wanted, 1, ROUND_MS) == 0;)
-		if (log->is_closing && ++rounds == ROUNDS_AT_THE_END)
+	for (unsigned polls = 0; poll(&wanted, 1, POLL_MS) == 0;)
+		if (log->is_closing && ++polls == POLLS_AT_THE_END)
 			return false;
 	return true;
 }

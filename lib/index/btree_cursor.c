@@ -57,7 +57,7 @@ static size_t search_middle(const struct search *search)
 static bool search_step(const struct vdi_btree_ops *ops, const struct vd_bytes *keys, size_t count,
 			struct search *searches, void **ret_values)
 {
-	bool goes_on = false;
+	bool continues = false;
 
 	for (size_t i = 0; i < count; i++)
 		if (searches[i].low < searches[i].high)
@@ -80,9 +80,9 @@ static bool search_step(const struct vdi_btree_ops *ops, const struct vd_bytes *
 			search->high = order ? middle : search->low;
 		else
 			search->low = middle + 1;
-		goes_on |= search->low < search->high;
+		continues |= search->low < search->high;
 	}
-	return goes_on;
+	return continues;
 }
 
 static void get_together(const struct vdi_btree_snapshot *snapshot, const struct vd_bytes *keys, size_t count,

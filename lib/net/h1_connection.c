@@ -1,7 +1,7 @@
-/* Received bytes are kept contiguous from the first byte of a request, because its head is scanned and parsed
- * in place; an idle connection keeps none. A response is built completely before its first byte is sent. A
- * function that detects the end notes it, and it is executed at the end of the turn (work), so no caller has
- * the connection freed under it. */
+/* Received bytes are kept contiguous from the first byte of a request, because its head is scanned and
+ * parsed in place; an idle connection keeps none. A response is built completely before its first byte is
+ * sent. A function that detects the end notes it, and it is executed at the end of the iteration (work), so
+ * no caller has the connection freed under it. */
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -15,7 +15,7 @@
 #include "env.h"
 #include "h1_connection.h"
 #include "http_text.h"
-#include "h2_hub_state.h"
+#include "h2_loop_state.h"
 
 #define LINE_MAX_OF_CMUX 4096
 #define METHOD_MAX 32
@@ -25,7 +25,7 @@ enum state { HEAD, ANSWER, WRITING, LINGERING };
 
 struct vdi_h1_connection {
 	/* Fixed at creation. */
-	struct vdi_h2_hub	 *hub;
+	struct vdi_h2_loop	 *h2_loop;
 	const struct vdi_h1_side *side;
 	void			 *arg;
 	int			  fd; /* -1: closed */
@@ -115,7 +115,7 @@ vd_status vdi_h1_recognize(struct vd_bytes bytes)
 static void note_end(struct vdi_h1_connection *connection)
 {
 	connection->is_over = true;
-	vdi_h2_hub_list_dirty(connection->hub, &connection->dirty);
+	vdi_h2_loop_list_dirty(connection->h2_loop, &connection->dirty);
 }
 
 static void close_socket(struct vdi_h1_connection *connection)
@@ -141,7 +141,7 @@ static void work(struct vdi_h2_dirty *dirty)
 		advance(connection);
 		return;
 	}
-	vdi_h2_timer_set(connection->hub, &connection->timer, VD_NEVER);
+	vdi_h2_timer_set(connection->h2_loop, &connection->timer, VD_NEVER);
 	close_socket(connection);
 	connection->side->ended(connection->arg);
 }
@@ -154,8 +154,8 @@ static void fire(struct vdi_h2_timer *timer)
 
 static void give_time(struct vdi_h1_connection *connection, vd_dur time)
 {
-	vdi_h2_timer_set(connection->hub, &connection->timer,
-			 vd_mono_add(vd_env_now(vdi_h2_hub_env(connection->hub)), time));
+	vdi_h2_timer_set(connection->h2_loop, &connection->timer,
+			 vd_mono_add(vd_env_now(vdi_h2_loop_env(connection->h2_loop)), time));
 }
 
 void vdi_h1_connection_abort(struct vdi_h1_connection *connection)
@@ -280,7 +280,7 @@ static void make_answer(struct vdi_h1_connection *connection, int code, struct v
 	struct vdi_buffer *out = &connection->out;
 	char		   date[VDI_HTTP_DATE_SIZE];
 
-	vdi_http_date(vd_env_wall(vdi_h2_hub_env(connection->hub)), date);
+	vdi_http_date(vd_env_wall(vdi_h2_loop_env(connection->h2_loop)), date);
 	vdi_buffer_printf(out, "HTTP/1.%d %d %s\r\n", connection->is_version_1_0 ? 0 : 1, code,
 			  vdi_http_reason_phrase(code));
 	vdi_buffer_append(out, headers);
@@ -361,7 +361,7 @@ static void begin_answer(struct vdi_h1_connection *connection, const struct vdi_
 		connection->is_in_body = false;
 	}
 	if (!connection->is_in_body)
-		vdi_h2_timer_set(connection->hub, &connection->timer,
+		vdi_h2_timer_set(connection->h2_loop, &connection->timer,
 				 VD_NEVER); /* the service has no time limit here */
 	connection->side->request(connection->arg, head);
 }
@@ -444,7 +444,7 @@ static void take_body(struct vdi_h1_connection *connection)
 	if (connection->has_answer)
 		start_writing(connection);
 	else
-		vdi_h2_timer_set(connection->hub, &connection->timer, VD_NEVER);
+		vdi_h2_timer_set(connection->h2_loop, &connection->timer, VD_NEVER);
 }
 
 static void advance(struct vdi_h1_connection *connection)
@@ -470,7 +470,7 @@ static void take_end(struct vdi_h1_connection *connection)
 /* False: no more bytes now. */
 static bool read_some(struct vdi_h1_connection *connection)
 {
-	char  *input = vdi_h2_hub_input(connection->hub);
+	char  *input = vdi_h2_loop_input(connection->h2_loop);
 	size_t room =
 		connection->state == LINGERING ? VDI_H2_SCRATCH_SIZE : VDI_H1_HEAD_MAX - connection->in.size;
 	ssize_t got = connection->link ? vdi_h2_link_receive(connection->link, input, room) :
@@ -500,7 +500,7 @@ static bool read_some(struct vdi_h1_connection *connection)
 	return connection->link && vdi_h2_link_has_more(connection->link);
 }
 
-#define ROUNDS_MAX 8 /* reads per turn */
+#define ROUNDS_MAX 8 /* reads per iteration */
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
@@ -528,15 +528,15 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 
 /* ---- Begin and end ---- */
 
-vd_status vdi_h1_connection_new(struct vdi_h2_hub *hub, const struct vdi_h1_options *options,
+vd_status vdi_h1_connection_new(struct vdi_h2_loop *h2_loop, const struct vdi_h1_options *options,
 				struct vdi_h1_connection **ret_connection)
 {
 	struct vdi_h1_connection *connection = VDI_NEW(struct vdi_h1_connection);
-	struct event_base	 *base = vdi_loop_base(vdi_h2_hub_loop(hub));
+	struct event_base	 *base = vdi_loop_base(vdi_h2_loop_event_loop(h2_loop));
 
 	if (connection == NULL)
 		return VD_NOMEM;
-	connection->hub = hub;
+	connection->h2_loop = h2_loop;
 	connection->side = options->side;
 	connection->arg = options->arg;
 	connection->fd = options->fd;
@@ -563,7 +563,7 @@ vd_status vdi_h1_connection_new(struct vdi_h2_hub *hub, const struct vdi_h1_opti
 	connection->link = options->link;
 	begin_head(connection);
 	give_time(connection, connection->head_timeout);
-	vdi_h2_hub_list_dirty(hub, &connection->dirty);
+	vdi_h2_loop_list_dirty(h2_loop, &connection->dirty);
 	*ret_connection = connection;
 	return VD_OK;
 }
@@ -573,8 +573,8 @@ struct vdi_h1_connection *vdi_h1_connection_free(struct vdi_h1_connection *conne
 	if (connection == NULL)
 		return NULL;
 	close_socket(connection);
-	vdi_h2_timer_set(connection->hub, &connection->timer, VD_NEVER);
-	vdi_h2_hub_unlist_dirty(connection->hub, &connection->dirty);
+	vdi_h2_timer_set(connection->h2_loop, &connection->timer, VD_NEVER);
+	vdi_h2_loop_unlist_dirty(connection->h2_loop, &connection->dirty);
 	atomic_fetch_sub_explicit(connection->memory_used, connection->charged, memory_order_relaxed);
 	(void) vdi_h2_link_free(connection->link);
 	vdi_buffer_fini(&connection->in);

@@ -22,7 +22,7 @@
 
 #include <stdatomic.h>
 
-#include "h2_hub.h"
+#include "h2_loop.h"
 #include "h2_tls.h"
 #include "http_parser.h"
 
@@ -34,8 +34,8 @@ struct vdi_h1_connection;
 struct vdi_h1_side {
 	/* The side responds later with vdi_h1_connection_answer. head is borrowed for the call. */
 	void (*request)(void *arg, const struct vdi_http_head *head);
-	/* Exactly once, the last callback; at the end of a turn. The side then frees the connection. A
-	 * request may be unanswered. */
+	/* Exactly once, the last callback; at the end of an iteration. The side then frees the connection.
+	 * A request may be unanswered. */
 	void (*ended)(void *arg);
 };
 
@@ -52,9 +52,10 @@ struct vdi_h1_options {
 	size_t			  memory_max;  /* limit of the counter: the connection ends beyond it */
 };
 
-/* No callback before the end of the turn. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_h1_connection_new(struct vdi_h2_hub *hub, const struct vdi_h1_options *options,
-					     struct vdi_h1_connection **ret_connection);
+/* No callback before the end of the iteration. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_h1_connection_new(struct vdi_h2_loop		 *h2_loop,
+					     const struct vdi_h1_options *options,
+					     struct vdi_h1_connection	**ret_connection);
 /* Inside or after ended. NULL is allowed; returns NULL. */
 struct vdi_h1_connection *vdi_h1_connection_free(struct vdi_h1_connection *connection);
 
@@ -64,7 +65,7 @@ void vdi_h1_connection_answer(struct vdi_h1_connection *connection, int code, st
 			      struct vd_bytes body, bool closes);
 /* Ends the connection with the pending response, or at once if there is none. */
 void vdi_h1_connection_drain(struct vdi_h1_connection *connection);
-/* ended follows at the end of the turn. */
+/* ended follows at the end of the iteration. */
 void vdi_h1_connection_abort(struct vdi_h1_connection *connection);
 
 /* ---- Pure functions ---- */

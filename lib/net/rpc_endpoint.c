@@ -134,3 +134,17 @@ vd_status vdi_rpc_endpoint_parse(const char *name, struct vdi_rpc_endpoint *ret_
 		*ret_endpoint = endpoint;
 	return status;
 }
+
+vd_status vdi_rpc_endpoints_use_tls(const char *const *endpoints, size_t count, bool is_tls_configured,
+				    bool *ret_tls, struct vd_error *reterr)
+{
+	struct vdi_rpc_endpoint first;
+
+	if (count == 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: no available endpoints");
+	VDI_TRY(vdi_rpc_endpoint_parse(endpoints[0], &first, reterr));
+	vdi_free(first.address);
+	*ret_tls =
+		first.scheme == VDI_RPC_TLS || (first.scheme == VDI_RPC_AS_CONFIGURED && is_tls_configured);
+	return VD_OK;
+}

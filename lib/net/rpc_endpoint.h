@@ -22,4 +22,10 @@ VDI_SHARED VDI_MUST_USE vd_status vdi_rpc_endpoint_parse(const char		 *name,
 							 struct vdi_rpc_endpoint *ret_endpoint,
 							 struct vd_error	 *reterr);
 
+/* Decides whether a client uses TLS: the scheme of the first endpoint applies to all; without one TLS is used
+ * if is_tls_configured. VD_INVALID_ARGUMENT: there is no endpoint, or the first one is invalid; VD_NOMEM. */
+VDI_SHARED VDI_MUST_USE vd_status vdi_rpc_endpoints_use_tls(const char *const *endpoints, size_t count,
+							    bool is_tls_configured, bool *ret_tls,
+							    struct vd_error *reterr);
+
 #endif

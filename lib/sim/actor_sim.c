@@ -200,7 +200,7 @@ static void note_step(struct vdi_sim *sim, const struct sim_actor *actor)
 	sim->hash ^= sim->hash >> 32;
 }
 
-static void run_turn(void *arg)
+static void run_handler(void *arg)
 {
 	struct sim_actor *actor = arg;
 	const char	 *outer = vdi_wait_enter_handler(actor->options.name);
@@ -236,7 +236,7 @@ static bool step_with_preemption(void *arg)
 			return false;
 		actor = choose(sim);
 		note_step(sim, actor);
-		vdi_preempt_sim_run(sim->preempt, run_turn, actor);
+		vdi_preempt_sim_run(sim->preempt, run_handler, actor);
 	}
 	while (vdi_preempt_sim_is_urgent(sim->preempt) &&
 	       vdi_preempt_sim_resume(sim->preempt, now_of(sim), false, &must_stop))
@@ -258,7 +258,7 @@ static bool step(struct vdi_sim *sim)
 	actor = choose(sim);
 	note_step(sim, actor);
 	sim->is_running = true;
-	run_turn(actor);
+	run_handler(actor);
 	sim->is_running = false;
 	pass_step(sim);
 	return true;

@@ -64,7 +64,7 @@ struct vdi_import_audit {
 	vd_rev	      newest; /* newest revision read */
 	struct vd_kv *open;   /* last change written, while its revision is not committed */
 
-	/* Of the present line. */
+	/* The current line. */
 	char	prefix[VDI_KUBE_PREFIX_MAX];
 	bool	is_deleting; /* the request was a delete */
 	vd_wall time;

@@ -69,7 +69,7 @@ static vd_status import_step(struct load *load, struct vdi_mvcc_import *import,
 	}
 }
 
-static void say_read(struct load *load)
+static void report_read(struct load *load)
 {
 	uint64_t records = vdi_log_steps_records(load->steps);
 
@@ -96,18 +96,18 @@ static vd_status run(void *arg, struct vdi_mvcc_import *import, struct vd_error 
 				*reterr = error;
 			return status;
 		}
-		say_read(load);
+		report_read(load);
 	}
 	load->report.records = vdi_log_steps_records(load->steps);
 	if (status != VD_CLOSED)
 		return status;
 	load->report.tail = vdi_log_steps_tail(load->steps);
-	if (load->strict && vdi_log_tail_say(&load->report.tail, text))
+	if (load->strict && vdi_log_tail_describe(&load->report.tail, text))
 		return vdi_log_steps_broken(load->steps, load->report.tail.line, text, reterr);
 	return VD_OK;
 }
 
-static void say_written(void *arg, uint64_t done, uint64_t all)
+static void report_written(void *arg, uint64_t done, uint64_t all)
 {
 	struct load *load = arg;
 
@@ -121,7 +121,7 @@ vd_status vdi_log_load_open(const struct vd_env *env, const struct vd_mvcc_optio
 			    struct vdi_log_load_report *ret_report, struct vd_error *reterr)
 {
 	struct load load = { .strict = strict, .progress = progress, .progress_arg = progress_arg };
-	struct vdi_mvcc_importer importer = { run, say_written, &load };
+	struct vdi_mvcc_importer importer = { run, report_written, &load };
 	vd_status		 status;
 
 	VDI_TRY(vdi_log_steps_open(path, &load.steps, reterr));

@@ -410,7 +410,7 @@ struct vdi_log_tail vdi_log_steps_tail(const struct vdi_log_steps *steps)
 	return steps->tail;
 }
 
-bool vdi_log_tail_say(const struct vdi_log_tail *tail, char text[VDI_LOG_TAIL_SIZE])
+bool vdi_log_tail_describe(const struct vdi_log_tail *tail, char text[VDI_LOG_TAIL_SIZE])
 {
 	if (tail->is_torn)
 		snprintf(text, VDI_LOG_TAIL_SIZE,

@@ -64,7 +64,7 @@ struct vdi_log_tail {
 };
 /* Writes a sentence about the end, for the user. false: nothing is missing. */
 #define VDI_LOG_TAIL_SIZE 256
-bool vdi_log_tail_say(const struct vdi_log_tail *tail, char text[VDI_LOG_TAIL_SIZE]);
+bool vdi_log_tail_describe(const struct vdi_log_tail *tail, char text[VDI_LOG_TAIL_SIZE]);
 
 /* After the end. */
 struct vdi_log_tail vdi_log_steps_tail(const struct vdi_log_steps *steps);

@@ -141,10 +141,10 @@ static void end_change(struct vdi_log_writer *writer, size_t start)
 static vd_status end_line(struct vdi_log_writer *writer, size_t start, vd_rev revision,
 			  struct vd_error *reterr)
 {
-	if (writer->is_sealed && writer->says_synced)
+	if (writer->is_sealed && writer->has_synced_line)
 		vdi_buffer_printf(&writer->open, VDI_EVENT_LOG_SYNCED_NAME "%llu",
 				  (unsigned long long) writer->synced);
-	writer->says_synced = false;
+	writer->has_synced_line = false;
 	if (writer->is_sealed && vdi_buffer_status(&writer->open) == VD_OK) {
 		writer->sum = vdi_event_log_sum_add(writer->sum, vdi_log_writer_line_from(writer, start));
 		vdi_buffer_printf(&writer->open, VDI_EVENT_LOG_SUM_NAME "%016llx\"",
@@ -346,7 +346,7 @@ vd_status vdi_log_writer_flush(struct vdi_log_writer *writer, struct vd_error *r
 	/* Within a snapshot there is no line that could state it. */
 	if (writer->settled > writer->synced && !writer->in_snapshot) {
 		writer->synced = writer->settled;
-		writer->says_synced = true;
+		writer->has_synced_line = true;
 	}
 	return VD_OK;
 }

@@ -119,7 +119,7 @@ vd_status vdi_log_writer_write_header(struct vdi_log_writer *writer, const char 
 	writer->is_sealed = true;
 	VDI_TRY(vdi_log_writer_settle(writer, reterr));
 	VDI_TRY(vdi_log_writer_flush(writer, reterr));
-	writer->says_synced = false; /* not needed for the header alone */
+	writer->has_synced_line = false; /* not needed for the header alone */
 	return sync_name(writer, reterr);
 }
 

@@ -9,7 +9,7 @@
 #include "json_scan.h"
 #include "log_writer.h"
 
-/* Of text, from which on a compressed log writes a frame. */
+/* Size of the text, in bytes, at which a compressed log writes a frame. */
 #define VDI_LOG_FRAME_SIZE ((size_t) 1 << 20)
 
 struct vdi_log_frame {
@@ -37,12 +37,12 @@ struct vdi_log_writer {
 
 	bool	 is_sealed; /* the log has checksums */
 	bool	 strict;
-	uint64_t settled;     /* bytes of committed text, of the whole log */
-	uint64_t synced;      /* of them on disk */
-	bool	 says_synced; /* the next line with a checksum states it */
-	uint64_t sum;	      /* over all lines so far */
-	uint64_t settled_sum; /* over committed lines */
-	vd_rev	 last;	      /* newest revision of a line */
+	uint64_t settled;	  /* bytes of committed text, of the whole log */
+	uint64_t synced;	  /* of them on disk */
+	bool	 has_synced_line; /* the next line with a checksum states it */
+	uint64_t sum;		  /* over all lines so far */
+	uint64_t settled_sum;	  /* over committed lines */
+	vd_rev	 last;		  /* newest revision of a line */
 };
 
 /* Sets the error "cannot WHAT FILE: <errno>". The writer has failed. */

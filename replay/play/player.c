@@ -15,7 +15,7 @@
 #define BLACKOUT_TRANSACTIONS 2
 
 /* Notes the end of the replay when all submitted transactions are applied and no more follow. */
-static void look_at_the_end_locked(struct vd_player *player)
+static void check_end_locked(struct vd_player *player)
 {
 	if (player->log_ended && player->applied == player->submitted && !player->progress.ended) {
 		player->progress.ended = true;
@@ -123,7 +123,7 @@ static void on_applied(void *arg, vd_status status, vd_rev revision, const struc
 		player->error = *error;
 		player->log_ended = true;
 	}
-	look_at_the_end_locked(player);
+	check_end_locked(player);
 	if (!player->is_closing)
 		vd_actor_wake(player->actor);
 	vdi_lock_release(&player->lock);
@@ -372,7 +372,7 @@ vd_status vdi_player_take_tail_locked(struct vd_player *player, struct vd_error 
 	player->progress.torn_line = tail.is_torn ? tail.line : 0;
 	player->progress.torn_records = tail.records;
 	player->progress.torn_bytes = tail.bytes;
-	return player->strict && vdi_log_tail_say(&tail, text) ?
+	return player->strict && vdi_log_tail_describe(&tail, text) ?
 		       vdi_log_steps_broken(player->steps, tail.line, text, reterr) :
 		       VD_OK;
 }
@@ -388,7 +388,7 @@ static void end_log(struct vd_player *player, const struct vd_error *error)
 	if (error && player->error.code == VD_OK)
 		player->error = *error;
 	player->log_ended = true;
-	look_at_the_end_locked(player);
+	check_end_locked(player);
 	vdi_lock_release(&player->lock);
 }
 

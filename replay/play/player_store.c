@@ -344,7 +344,7 @@ static void hold(struct vdi_player_watch *watch, const struct vd_store_batch *ba
 }
 
 /* Returns VD_OK if the held batch is due. */
-static vd_status look_at_held(struct vdi_player_watch *watch)
+static vd_status take_held(struct vdi_player_watch *watch)
 {
 	struct vd_player *player = watch->player;
 	bool		  due;
@@ -425,7 +425,7 @@ static vd_status player_watch_next(struct vd_store_watch *base, size_t event_cou
 	if (watch->end != VD_OK)
 		return vd_error_set(reterr, watch->end, "%s", watch->end_text);
 	if (watch->is_holding) {
-		status = look_at_held(watch);
+		status = take_held(watch);
 		batch = watch->held;
 	} else {
 		status = next_of_inner(watch, event_count_max, &batch, reterr);

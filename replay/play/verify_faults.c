@@ -56,7 +56,7 @@ void vdi_verify_faults_put(struct vdi_verify_faults *faults, const char *stream,
 	vdi_free(copy);
 }
 
-static void tell(struct vdi_verifier *verifier, const struct vdi_verify_fault *fault)
+static void report_fault(struct vdi_verifier *verifier, const struct vdi_verify_fault *fault)
 {
 	vdi_verifier_fault(
 		verifier, fault->stream,
@@ -74,7 +74,7 @@ static void decide_read(struct vdi_verify_faults *faults, struct vdi_verifier *v
 	if (status != VD_OK && status != VD_EXPIRED && vdi_store_failure_passes(status))
 		return;
 	if (status == VD_OK && exists)
-		tell(verifier, fault);
+		report_fault(verifier, fault);
 	STAILQ_REMOVE_HEAD(&faults->missing, node);
 	faults->missing_count--;
 	vdi_free(fault);
@@ -109,7 +109,7 @@ void vdi_verify_faults_decide(struct vdi_verify_faults *faults, struct vdi_verif
 			continue;
 		}
 		if (fault->kind != VD_FAULT_PREVIOUS) /* the earlier faults decide */
-			tell(verifier, fault);
+			report_fault(verifier, fault);
 		vdi_free(fault);
 	}
 	if (lost) {

@@ -13,10 +13,10 @@
 #include "verify_writers.h"
 
 #define STREAMS 3 /* the last one starts in the past */
-#define LOOKING_BACK 2
+#define REREADING 2
 #define EVENTS_PER_CALL 1000
 #define BATCHES_PER_RUN 64
-#define LOOK_BACK_MAX 2000
+#define REREAD_MAX 2000
 #define BACKOFF_MIN VD_MS(20)
 #define BACKOFF_MAX VD_SECONDS(2)
 
@@ -53,7 +53,7 @@ struct vdi_verify_run {
 	vd_rev			   list_revision, list_minimum;
 	unsigned		   generation, list_generation; /* of the verifier; each list has one */
 	struct vd_kv		  *last;
-	vd_mono			   list_due, look_back_due, progress_due;
+	vd_mono			   list_due, reread_due, progress_due;
 	struct vdi_verifier_totals earlier; /* of earlier verifiers */
 	struct vdi_verify_faults   faults;
 	vd_mono			   read_due; /* of the next read of a previous record */
@@ -392,12 +392,12 @@ static void start_stream(struct stream *stream, vd_rev after, bool resumes)
 	open_watch(stream, after);
 }
 
-static void look_back(struct vdi_verify_run *run, struct stream *stream)
+static void reread_past(struct vdi_verify_run *run, struct stream *stream)
 {
-	vd_rev oldest = VDI_MAX(VDI_MAX(run->first, run->compacted), run->shown - LOOK_BACK_MAX);
+	vd_rev oldest = VDI_MAX(VDI_MAX(run->first, run->compacted), run->shown - REREAD_MAX);
 	vd_rev span = run->shown - oldest;
 
-	run->look_back_due = vd_mono_add(vd_env_now(run->env), run->options.resume_interval);
+	run->reread_due = vd_mono_add(vd_env_now(run->env), run->options.resume_interval);
 	if (span <= 0)
 		return;
 	stream->until = run->shown;
@@ -435,7 +435,7 @@ static void expired(struct vdi_verify_run *run, struct stream *stream, const str
 {
 	run->compacted = VDI_MAX(run->compacted, error->compacted);
 	close_stream(stream);
-	for (int i = 0; i < LOOKING_BACK; i++)
+	for (int i = 0; i < REREADING; i++)
 		if (stream == &run->streams[i] || run->streams[i].checked == NULL) {
 			start_over(run);
 			return;
@@ -491,13 +491,13 @@ static void run_streams(struct vdi_verify_run *run, vd_mono now)
 	for (int i = 0; i < STREAMS && run->is_running && !run->has_failed; i++) {
 		struct stream *stream = &run->streams[i];
 
-		if (i == LOOKING_BACK && stream->checked &&
+		if (i == REREADING && stream->checked &&
 		    vdi_verifier_stream_position(stream->checked) >= stream->until)
 			close_stream(stream);
 		if (stream->checked == NULL) {
-			if (i == LOOKING_BACK && now.ns >= run->look_back_due.ns)
-				look_back(run, stream);
-			else if (i != LOOKING_BACK)
+			if (i == REREADING && now.ns >= run->reread_due.ns)
+				reread_past(run, stream);
+			else if (i != REREADING)
 				start_stream(stream, run->first, false);
 		} else if (stream->watch == NULL && now.ns >= stream->backoff.retry_at.ns) {
 			open_watch(stream, vdi_verifier_stream_position(stream->checked));
@@ -592,7 +592,7 @@ static bool is_settled(struct vdi_verify_run *run, bool busy)
 		return !busy && !run->is_listing;
 	if (!vdi_verify_faults_is_idle(&run->faults))
 		return false;
-	for (int i = 0; i < LOOKING_BACK; i++)
+	for (int i = 0; i < REREADING; i++)
 		if (run->streams[i].checked == NULL || vdi_verifier_stream_position(run->streams[i].checked) <
 							       VDI_MAX(run->shown, run->acknowledged))
 			return false;

@@ -118,8 +118,8 @@ static void clean_key(struct vdi_verify_writers *writers, struct vdi_verify_writ
 	(void) submit(writers, writer, &op, 1);
 }
 
-/* Whether the store has yet to answer a write of before the cleaning: a put that it applies late would bring
- * a deleted key back. */
+/* Returns true if a write that began before the cleaning is not answered yet: a put that the store applies
+ * late would restore a deleted key. */
 static bool is_writing(const struct vdi_verify_writers *writers)
 {
 	for (unsigned i = 0; i < writers->host.count; i++)

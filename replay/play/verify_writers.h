@@ -19,7 +19,7 @@ struct vdi_verify_writer_answer {
 	struct vd_error error;
 };
 
-/* What the writers need of the verification. All functions are required but make_value. */
+/* The interface of the verification for the writers. All functions are required but make_value. */
 struct vdi_verify_writers_host {
 	struct vd_store *store;
 	const char	*prefix; /* of the keys; at the end everything below it is deleted */

@@ -220,7 +220,7 @@ static void take_end(struct vdi_viewer *viewer, struct vd_watcher *watcher, vd_s
 	vd_actor_wake(viewer->actor);
 }
 
-static void look_at_pause(struct vdi_viewer *viewer, struct vd_watcher *watcher)
+static void check_pause(struct vdi_viewer *viewer, struct vd_watcher *watcher)
 {
 	vd_mono until, now;
 	bool	resumes;
@@ -264,7 +264,7 @@ static void viewer_run(void *arg)
 	if (has_ended)
 		take_end(viewer, watcher, end);
 	else if (watcher)
-		look_at_pause(viewer, watcher);
+		check_pause(viewer, watcher);
 	else
 		open_watch(viewer);
 }

@@ -1,6 +1,6 @@
-/* How: requests are copied with encrypted values, and results with decrypted ones, if a rule matches one of
- * their keys; other results are passed on unchanged. Watches and long reads may outlive the store, so each
- * has a reference to the shared struct core. */
+/* Requests are copied with encrypted values, and results with decrypted ones, if a rule matches one of their
+ * keys; other results are passed on unchanged. Watches and long reads may outlive the store, so each has a
+ * reference to the shared struct core. */
 #include <vedette/encryption.h>
 
 #include "env.h"

@@ -1,4 +1,4 @@
-/* How protobuf is converted to JSON.
+/* Converts protobuf to JSON.
  *
  * Fields may come in any order and repeatedly, but JSON needs each member once, and a list in one piece. So
  * each message is scanned twice. The first scan reads only tags and lengths; for each field of the table it

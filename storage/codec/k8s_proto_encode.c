@@ -1,4 +1,4 @@
-/* How JSON is converted to protobuf, and functions to write messages field by field.
+/* Converts JSON to protobuf, and writes messages field by field.
  *
  * The encoder reads the JSON text once and writes as it reads, without a tree. A message's length precedes
  * its content but is known only after it: one byte is reserved, and longer contents are moved by the missing

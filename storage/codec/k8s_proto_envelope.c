@@ -1,4 +1,4 @@
-/* How the envelope around an object is parsed, and metadata of an object without a table. */
+/* Parses the envelope around an object, and the metadata of an object without a table. */
 #include "json_text.h"
 #include "k8s_proto.h"
 #include "k8s_proto_wire.h"

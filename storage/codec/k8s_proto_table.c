@@ -1,4 +1,4 @@
-/* How: the tables are expanded from k8s_proto_table.def: 16 bytes per field; the only pointers are names. */
+/* The tables are expanded from k8s_proto_table.def: 16 bytes per field; the only pointers are names. */
 #include "k8s_proto_table.h"
 
 enum {

@@ -1,4 +1,4 @@
-/* How: days are counted in a calendar whose years begin on March 1, so that the leap day is the last day of a
+/* Days are counted in a calendar whose years begin on March 1, so that the leap day is the last day of a
  * year. */
 #include "k8s_time.h"
 

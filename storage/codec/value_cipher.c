@@ -1,5 +1,5 @@
-/* How: an encrypted value is a head with the names of provider and key, a random nonce, the ciphertext, and a
- * tag; the record's key is authenticated with it. */
+/* An encrypted value is a head with the names of provider and key, a random nonce, the ciphertext, and a tag;
+ * the record's key is authenticated with it. */
 #include "value_cipher.h"
 
 #include <openssl/crypto.h>

@@ -69,7 +69,7 @@ static void on_claim(void *arg, const struct vd_etcd_error *error, const struct 
 	struct vdi_etcd_compactor *compactor = arg;
 
 	if (error == NULL)
-		vdi_etcd_store_heard(compactor->store, header);
+		vdi_etcd_store_observe(compactor->store, header);
 	vdi_lock_acquire(&compactor->store->lock);
 	if (error == NULL) {
 		const struct vd_range_result *range =
@@ -91,7 +91,7 @@ static void on_compacted(void *arg, const struct vd_etcd_error *error, const str
 	struct vdi_etcd_compactor *compactor = arg;
 
 	if (error == NULL)
-		vdi_etcd_store_heard(compactor->store, header);
+		vdi_etcd_store_observe(compactor->store, header);
 	vdi_lock_acquire(&compactor->store->lock);
 	answered_locked(compactor, error);
 	vdi_lock_release(&compactor->store->lock);
@@ -126,8 +126,8 @@ static void set_step(struct vdi_etcd_compactor *compactor, int step)
 	vdi_lock_release(&compactor->store->lock);
 }
 
-static void round_over(struct vdi_etcd_compactor *compactor, const char *what, vd_status status,
-		       const char *text)
+static void end_attempt(struct vdi_etcd_compactor *compactor, const char *what, vd_status status,
+			const char *text)
 {
 	if (status != VD_OK)
 		vdi_log(compactor->store->env, VD_LOG_WARNING, "etcd", "compaction: %s: %s", what,
@@ -136,7 +136,7 @@ static void round_over(struct vdi_etcd_compactor *compactor, const char *what, v
 	compactor->due = vd_mono_add(vd_env_now(compactor->store->env), compactor->interval);
 }
 
-static void begin_round(struct vdi_etcd_compactor *compactor)
+static void begin_attempt(struct vdi_etcd_compactor *compactor)
 {
 	vd_status status;
 
@@ -146,7 +146,7 @@ static void begin_round(struct vdi_etcd_compactor *compactor)
 	vdi_lock_release(&compactor->store->lock);
 	status = claim(compactor);
 	if (status != VD_OK)
-		round_over(compactor, "claiming the round", status, "");
+		end_attempt(compactor, "claiming the round", status, "");
 }
 
 static void begin_compaction(struct vdi_etcd_compactor *compactor)
@@ -158,7 +158,7 @@ static void begin_compaction(struct vdi_etcd_compactor *compactor)
 	status = vd_etcd_compact(compactor->store->client, &call, compactor->claimed, false, on_compacted,
 				 compactor);
 	if (status != VD_OK)
-		round_over(compactor, "compacting", status, "");
+		end_attempt(compactor, "compacting", status, "");
 }
 
 /* Handles the response to a claim. On an error version and revision stay unchanged. */
@@ -167,20 +167,21 @@ static void claim_answered(struct vdi_etcd_compactor *compactor, const struct vd
 	vd_rev revision = compactor->previous;
 
 	if (answer->status != VD_OK) {
-		round_over(compactor, "claiming the round", answer->status, answer->error.message);
+		end_attempt(compactor, "claiming the round", answer->status, answer->error.message);
 		return;
 	}
 	compactor->previous = answer->revision;
 	if (!answer->is_won) {
 		compactor->version = answer->stored_version;
 		learn(compactor, answer->stored_compacted);
-		round_over(compactor, "", VD_OK, "");
+		end_attempt(compactor, "", VD_OK, "");
 		return;
 	}
 	compactor->version++;
 	compactor->claimed = revision;
+	/* At the first attempt no revision is known to be old enough. */
 	if (revision == 0)
-		round_over(compactor, "", VD_OK, ""); /* first round: no revision is known to be old enough */
+		end_attempt(compactor, "", VD_OK, "");
 	else
 		begin_compaction(compactor);
 }
@@ -195,10 +196,10 @@ static void compaction_answered(struct vdi_etcd_compactor *compactor, const stru
 		vdi_log(compactor->store->env, VD_LOG_DEBUG, "etcd", "compacted up to revision %lld",
 			(long long) compactor->claimed);
 	}
-	round_over(compactor, "compacting", answer->status, answer->error.message);
+	end_attempt(compactor, "compacting", answer->status, answer->error.message);
 }
 
-static void run_rounds(struct vdi_etcd_compactor *compactor)
+static void run_iteration(struct vdi_etcd_compactor *compactor)
 {
 	struct vdi_etcd_compactor answer;
 
@@ -207,7 +208,7 @@ static void run_rounds(struct vdi_etcd_compactor *compactor)
 	vdi_lock_release(&compactor->store->lock);
 	if (answer.step == VDI_COMPACTOR_WAITS) {
 		if (compactor->due.ns <= vd_env_now(compactor->store->env).ns)
-			begin_round(compactor);
+			begin_attempt(compactor);
 	} else if (answer.is_answered && answer.step == VDI_COMPACTOR_CLAIMS) {
 		claim_answered(compactor, &answer);
 	} else if (answer.is_answered) {
@@ -223,7 +224,7 @@ static void on_read(void *arg, const struct vd_etcd_error *error, const struct v
 	struct vdi_etcd_compactor *compactor = arg;
 
 	if (error == NULL) {
-		vdi_etcd_store_heard(compactor->store, header);
+		vdi_etcd_store_observe(compactor->store, header);
 		if (result->kv_count)
 			learn(compactor, vdi_etcd_compactor_parse(vd_kv_value(result->kvs[0])));
 	}
@@ -325,7 +326,7 @@ vd_mono vdi_etcd_compactor_run(struct vdi_etcd_compactor *compactor)
 {
 	vd_mono due = VD_NEVER;
 
-	run_rounds(compactor);
+	run_iteration(compactor);
 	run_following(compactor);
 	vdi_lock_acquire(&compactor->store->lock);
 	if (compactor->step == VDI_COMPACTOR_WAITS)

@@ -68,7 +68,7 @@ void vdi_etcd_store_count(struct vdi_etcd_store *store, enum vdi_etcd_operation 
 	vdi_metric_add(failed ? store->call_errors[operation] : store->calls[operation], 1);
 }
 
-void vdi_etcd_store_heard(struct vdi_etcd_store *store, const struct vd_etcd_header *header)
+void vdi_etcd_store_observe(struct vdi_etcd_store *store, const struct vd_etcd_header *header)
 {
 	if (header) {
 		vdi_etcd_known_raise(&store->known->current, header->revision);
@@ -141,7 +141,7 @@ vd_status vdi_etcd_store_failed(struct vdi_etcd_store *store, const struct vd_et
 		note_unreachable(store, ret_error);
 	else if (error->error.code != VD_CLOSED && error->error.code != VD_CANCELED &&
 		 error->error.code != VD_NOMEM)
-		vdi_etcd_store_heard(store, NULL);
+		vdi_etcd_store_observe(store, NULL);
 	vdi_etcd_known_fill(store->known, requested, ret_error);
 	return ret_error->code;
 }
@@ -210,7 +210,7 @@ static struct call ended(void *arg, const struct vd_etcd_error *error, const str
 	if (error)
 		(void) vdi_etcd_store_failed(call.store, error, call.revision, ret_error);
 	else
-		vdi_etcd_store_heard(call.store, header);
+		vdi_etcd_store_observe(call.store, header);
 	return call;
 }
 

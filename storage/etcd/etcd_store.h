@@ -223,7 +223,7 @@ void vdi_etcd_store_leave(struct vdi_etcd_store *store);
 bool vdi_etcd_store_is_shut_down(const struct vdi_etcd_store *store);
 
 /* Notes the facts in a response's header. Any thread. */
-void vdi_etcd_store_heard(struct vdi_etcd_store *store, const struct vd_etcd_header *header);
+void vdi_etcd_store_observe(struct vdi_etcd_store *store, const struct vd_etcd_header *header);
 /* Notes the facts in a failure, and converts it to the store's error. requested: revision of the request, or
  * 0. Returns ret_error->code. */
 vd_status vdi_etcd_store_failed(struct vdi_etcd_store *store, const struct vd_etcd_error *error,

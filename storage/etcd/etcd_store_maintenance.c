@@ -48,7 +48,7 @@ static void on_sign_of_life(void *arg, const struct vd_etcd_error *error, const 
 	if (error)
 		(void) vdi_etcd_store_failed(store, error, 0, &failure);
 	else
-		vdi_etcd_store_heard(store, header);
+		vdi_etcd_store_observe(store, header);
 	if (error == NULL && result->kv_count)
 		vdi_etcd_known_raise(&store->known->compacted,
 				     vdi_etcd_compactor_parse(vd_kv_value(result->kvs[0])));
@@ -161,7 +161,7 @@ static void maintenance_ended(void *arg)
 }
 
 /* The last callback of the client. */
-static void client_gone(void *arg)
+static void on_client_closed(void *arg)
 {
 	struct vdi_etcd_store *store = arg;
 
@@ -187,7 +187,7 @@ static void run_shutdown(struct vdi_etcd_store *store)
 		store->known->maintenance = NULL;
 		vdi_lock_release(&store->known->lock);
 		vdi_etcd_compactor_stop(&store->compactor);
-		vd_etcd_close(store->client, client_gone, store);
+		vd_etcd_close(store->client, on_client_closed, store);
 	} else if (close_actor) {
 		vd_actor_close(store->maintenance, maintenance_ended, store);
 	}

@@ -107,7 +107,7 @@ static void note_end(struct vdi_etcd_store *store, const struct vd_etcd_error *e
 {
 	vdi_etcd_store_count(store, VDI_ETCD_CALL_STREAM, error != NULL);
 	if (error == NULL)
-		vdi_etcd_store_heard(store, NULL);
+		vdi_etcd_store_observe(store, NULL);
 	else if (vdi_etcd_store_failed(store, error, asked, ret_error) == VD_UNSUPPORTED)
 		atomic_store(&store->no_stream_until_ns,
 			     vd_mono_add(vd_env_now(store->env), VDI_ETCD_STREAM_RETRY).ns);
@@ -143,7 +143,7 @@ static bool on_part(void *arg, const struct vd_etcd_error *error, const struct v
 		stream_ended(stream, error);
 		return false;
 	}
-	vdi_etcd_store_heard(stream->store, header);
+	vdi_etcd_store_observe(stream->store, header);
 	vdi_lock_acquire(&stream->lock);
 	VDI_CHECK(!stream->has_part);
 	if (stream->is_closed || stream->status != VD_OK) {

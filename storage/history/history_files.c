@@ -1,4 +1,4 @@
-/* How: append encodes a record for the current segment into a buffer, flush writes the buffer after the
+/* Appending encodes a record for the current segment into a buffer; flushing writes the buffer after the
  * existing records; a failed write is repeated at the same offset. The next segment starts only when the
  * buffer is empty. So a record is encoded for a known segment, which determines whether an event needs a copy
  * of the record it replaced. */
@@ -46,7 +46,7 @@ struct vdi_history_files {
 
 	/* Last segment. */
 	struct vdi_file *file; /* NULL: not yet opened for writing */
-	bool		 may_go_on;
+	bool		 may_continue;
 	uint64_t	 sequence_max; /* of all files, including removed ones */
 	uint64_t	 nonce;
 	uint64_t	 previous;
@@ -210,7 +210,7 @@ static vd_status read_records(struct vdi_history_files *files, struct vdi_segmen
 			}
 			vd_error_set(ret_lost, VD_CORRUPT, "%s/%s: invalid record at offset %lld",
 				     reader->file->dir->path, reader->file->name, (long long) record.offset);
-			files->may_go_on = false;
+			files->may_continue = false;
 			return VD_OK;
 		}
 		if (status != VD_OK)
@@ -219,7 +219,7 @@ static vd_status read_records(struct vdi_history_files *files, struct vdi_segmen
 	if (status != VD_NOT_FOUND)
 		return status;
 	segment->size = reader->offset;
-	files->may_go_on = true;
+	files->may_continue = true;
 	files->nonce = reader->header.nonce;
 	files->previous = reader->previous;
 	files->next_index = reader->next_index;
@@ -348,7 +348,7 @@ static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct v
 				      ret_lost, reterr);
 		/* Only the last file is continued, so the result of the last iteration counts. */
 		if (files->segment_count == 0 || last_of(files)->sequence != listing.sequences[i])
-			files->may_go_on = false;
+			files->may_continue = false;
 	}
 	vdi_free(listing.sequences);
 	if (status == VD_NOMEM)
@@ -429,7 +429,7 @@ void vdi_history_files_restart(struct vdi_history_files *files, vd_rev floor)
 		(void) !remove_segment(files, last_of(files)->sequence, NULL);
 	files->bytes = 0;
 	files->buffer_size = 0;
-	files->may_go_on = files->is_dirty = false;
+	files->may_continue = files->is_dirty = false;
 	files->floor = files->until = floor;
 }
 
@@ -453,7 +453,7 @@ vd_status vdi_history_files_evict(struct vdi_history_files *files, vd_wall now, 
 /* ---- Writing ---- */
 
 /* Continues the last segment after its last readable record. */
-static vd_status go_on(struct vdi_history_files *files, struct vd_error *reterr)
+static vd_status continue_files(struct vdi_history_files *files, struct vd_error *reterr)
 {
 	char	  name[VDI_DISK_NAME_MAX];
 	vd_status status;
@@ -505,8 +505,8 @@ vd_status vdi_history_files_prepare(struct vdi_history_files *files, vd_wall now
 
 	if (files->buffer_size)
 		return VD_OK;
-	if (files->file == NULL && files->may_go_on)
-		VDI_TRY(go_on(files, reterr));
+	if (files->file == NULL && files->may_continue)
+		VDI_TRY(continue_files(files, reterr));
 	if (files->file && last->size < files->segment_size &&
 	    (files->window.ns <= 0 || last->first.ns == 0 ||
 	     last->first.ns >= now.ns - files->window.ns / VDI_HISTORY_SEGMENTS))

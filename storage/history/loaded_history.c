@@ -1,5 +1,5 @@
-/* How: an array of changes, and a table of the last record of each key. The table resolves the previous
- * record of changes without a copy of it, and provides the witnesses. */
+/* An array of changes, and a table of the last record of each key. The table resolves the previous record of
+ * changes without a copy of it, and provides the witnesses. */
 #include "loaded_history.h"
 
 #include <stdlib.h>

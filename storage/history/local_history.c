@@ -1,4 +1,4 @@
-/* How: open reads the files, compares the witnesses with the inner store in one transaction at the newest
+/* Opening reads the files, compares the witnesses with the inner store in one transaction at the newest
  * recorded revision, and hands everything to the recorder. After that, calls and most watches go directly to
  * the inner store. */
 #include "local_history.h"

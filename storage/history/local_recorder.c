@@ -1,7 +1,7 @@
-/* How: each run flushes the buffer, takes some batches of the watch, flushes, and then does what is due: a
- * mark if only the revision has advanced, a progress request, a sync, eviction. A batch is taken only if
- * there is a file for it. So a full disk pauses the watch (the client stops reading from etcd), and nothing
- * is lost unless etcd compacts meanwhile. */
+/* Each run flushes the buffer, takes some batches of the watch, flushes, and then does what is due: a mark if
+ * only the revision has advanced, a progress request, a sync, eviction. A batch is taken only if there is a
+ * file for it. So a full disk pauses the watch (the client stops reading from etcd), and nothing is lost
+ * unless etcd compacts meanwhile. */
 #include "local_store.h"
 
 #define ROUNDS_MAX 16
@@ -40,7 +40,7 @@ static void close_watch(struct vdi_local_recorder *recorder)
 
 vd_rev vdi_local_fresh_floor(const struct vd_store_status *status)
 {
-	return VDI_MAX(VDI_MAX(status->compacted, 1), status->current - VDI_LOCAL_LOOK_BACK_MAX);
+	return VDI_MAX(VDI_MAX(status->compacted, 1), status->current - VDI_LOCAL_BACKFILL_MAX);
 }
 
 /* Starts a new history, because the recorded one cannot be continued. */
@@ -301,8 +301,8 @@ static void drop_idle_history(struct vdi_local_history *history, vd_mono now, vd
 	vdi_loaded_history_unref(loaded);
 }
 
-static vd_status write_round(struct vdi_local_history *history, bool *ret_more, vd_mono *due,
-			     struct vd_error *reterr)
+static vd_status run_iteration(struct vdi_local_history *history, bool *ret_more, vd_mono *due,
+			       struct vd_error *reterr)
 {
 	struct vdi_local_recorder *recorder = &history->recorder;
 	vd_wall			   wall = vd_env_wall(history->env);
@@ -379,7 +379,7 @@ void vdi_local_recorder_run(void *arg)
 	if (recorder->retry_at.ns > now.ns) {
 		due = earlier(due, recorder->retry_at);
 	} else if (!recorder->is_over) {
-		status = write_round(history, &more, &due, &error);
+		status = run_iteration(history, &more, &due, &error);
 		if (status != VD_OK)
 			has_trouble(history, status, &error);
 		else if (recorder->watch)

@@ -20,7 +20,7 @@
 #define VDI_LOCAL_RETRY_MAX VD_SECONDS(30)
 #define VDI_LOCAL_LOADED_IDLE VD_SECONDS(60)
 /* Maximum revisions that a new history looks back; etcd's catch-up loop sends 1,000 of them per 100 ms. */
-#define VDI_LOCAL_LOOK_BACK_MAX 10000
+#define VDI_LOCAL_BACKFILL_MAX 10000
 
 /* Used only by the recorder's actor, unless stated otherwise. */
 struct vdi_local_recorder {

@@ -1,6 +1,6 @@
-/* How: the inner store's watch, which starts after the loaded history, is opened at once, so that nothing can
- * be compacted in between; it is read after the loaded history. Like any watch it may outlive the store:
- * nothing here uses the store.
+/* The inner store's watch, which starts after the loaded history, is opened at once, so that nothing can be
+ * compacted in between; it is read after the loaded history. Like any watch it may outlive the store: nothing
+ * here uses the store.
  *
  * etcd reports no progress below a watch's start revision, so this watch reports the progress through the
  * loaded history itself. */

@@ -96,7 +96,7 @@ static void decide_failed(struct vdi_storage_op *op, vd_status status)
 	op->step = VDI_STEP_READ;
 }
 
-static bool first_decision_stands(struct vdi_storage_op *op)
+static bool keeps_first_decision(struct vdi_storage_op *op)
 {
 	vd_status status = op->first_status;
 
@@ -114,7 +114,7 @@ static void decide_update(struct vdi_storage_op *op)
 {
 	vd_status status;
 
-	if (first_decision_stands(op))
+	if (keeps_first_decision(op))
 		return;
 	if (op->current == NULL && !op->create_missing) {
 		vdi_storage_op_finish(op, vdi_storage_error(&op->error, VD_NOT_FOUND, op->key, 0, NULL));
@@ -147,7 +147,7 @@ static void decide_delete(struct vdi_storage_op *op)
 {
 	vd_status status;
 
-	if (first_decision_stands(op))
+	if (keeps_first_decision(op))
 		return;
 	if (op->current == NULL) {
 		vdi_storage_op_finish(op, vdi_storage_error(&op->error, VD_NOT_FOUND, op->key, 0, NULL));

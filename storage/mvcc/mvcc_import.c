@@ -1,4 +1,4 @@
-/* How: changes go into the writer's working trees and into the history, as when a store starts from its data
+/* Changes go into the writer's working trees and into the history, as when a store starts from its data
  * directory (mvcc_load.c). At the end a walk over the history makes one journal record of each revision. The
  * history keeps compacted revisions until then, because the journal needs all revisions in order. */
 #include "mvcc_import.h"

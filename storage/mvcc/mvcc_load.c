@@ -1,6 +1,6 @@
-/* How: records arrive in revision order: first those that compaction kept (at most one per key, at or below
- * the compacted revision), then all newer ones. They are only gathered; mvcc_build.c makes trees and history
- * once all are known.
+/* Records arrive in revision order: first those that compaction kept (at most one per key, at or below the
+ * compacted revision), then all newer ones. They are only gathered; mvcc_build.c makes trees and history once
+ * all are known.
  *
  * Leases are attached to the live keys whose records name them, as etcd does after a restart. This happens
  * last, when the live keys are known. */

@@ -1,4 +1,4 @@
-/* How: one table names the instances, so that init and fini cannot disagree. */
+/* One table names the instances, so that init and fini cannot disagree. */
 #include "mvcc_metrics.h"
 
 #include "env.h"

@@ -1,4 +1,4 @@
-/* How: everything is constructed on the caller's thread; the actors start last. */
+/* Everything is constructed on the caller's thread; the actors start last. */
 #include "mvcc_open.h"
 
 #include "mvcc_load.h"

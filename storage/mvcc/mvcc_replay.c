@@ -1,4 +1,4 @@
-/* How: a replayed transaction is a submission like others; mvcc_writer.c executes it. */
+/* A replayed transaction is a submission like others; mvcc_writer.c executes it. */
 #include "mvcc_replay.h"
 
 #include "mvcc_store.h"

@@ -1,5 +1,5 @@
-/* How: the history no longer contains records at or below the compacted revision. They are found as the live
- * keys of an old state, and sorted. */
+/* The history no longer contains records at or below the compacted revision. They are found as the live keys
+ * of an old state, and sorted. */
 #include "mvcc_walk.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* How: everything that can fail in an iteration happens before or in the sync. After the sync only publish
+/* Everything that can fail in an iteration happens before or in the sync. After the sync only publish
  * remains, which allocates nothing and cannot fail. */
 #include "mvcc_writer.h"
 
@@ -295,7 +295,7 @@ static vd_status execute_own_compaction(struct vdi_writer *writer, bool *ret_app
 	return append_unit(writer, writer->compact_target, ret_appended);
 }
 
-static void look_at_history(struct vdi_writer *writer, vd_mono now, vd_mono *due)
+static void check_history(struct vdi_writer *writer, vd_mono now, vd_mono *due)
 {
 	const struct vd_mvcc_options *options = &writer->mvcc->options;
 
@@ -698,7 +698,7 @@ static vd_mono next_deadline(struct vdi_writer *writer, vd_mono now)
 	vd_rev			kept = writer->compact_target;
 	vd_mono			due;
 
-	look_at_history(writer, now, &due);
+	check_history(writer, now, &due);
 	if (writer->compact_target)
 		due = now;
 	writer->compact_target = kept;
@@ -723,7 +723,7 @@ static void writer_run(void *arg)
 	vd_status		   status;
 
 	writer->backend_error.code = VD_OK;
-	look_at_history(writer, now, &due);
+	check_history(writer, now, &due);
 	status = execute_group(writer, now, &appended, &more, &failed);
 	if (status == VD_OK && writer->group.is_changed)
 		status = make_durable(writer, now, appended, &state);
@@ -754,6 +754,6 @@ static void writer_run(void *arg)
 	if (failed && due.ns != VD_NEVER.ns)
 		due.ns = VDI_MAX(due.ns, vd_mono_add(now, VD_SECONDS(1)).ns);
 	if (writer->is_waiting)
-		due.ns = VDI_MIN(due.ns, vd_mono_add(now, VDI_ROOM_LOOK).ns);
+		due.ns = VDI_MIN(due.ns, vd_mono_add(now, VDI_ROOM_CHECK_EVERY).ns);
 	vd_actor_set_timer(writer->actor, due);
 }

@@ -28,10 +28,10 @@ struct vdi_mvcc;
 #define VDI_GROUP_BYTES_MAX ((size_t) 16 << 20)
 /* Maximum retries of a group without the submission that failed; after that all remaining ones fail. */
 #define VDI_GROUP_RETRIES_MAX 4
-/* How long a submission refused by a full disk waits for space that the checkpoint is freeing, and how often
- * the writer checks. */
+/* Maximum time that a submission refused by a full disk waits for space that the checkpointer frees, and the
+ * interval at which the writer checks. */
 #define VDI_ROOM_WAIT VD_SECONDS(2)
-#define VDI_ROOM_LOOK VD_MS(10)
+#define VDI_ROOM_CHECK_EVERY VD_MS(10)
 
 enum vdi_submission_kind {
 	VDI_SUBMIT_TXN,

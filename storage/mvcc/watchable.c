@@ -1,5 +1,5 @@
-/* How: a batch borrows events from chunks of the history. The watch holds those chunks until the next call,
- * so no reference per event is needed. ready() is called under the lock of watchable, so after
+/* A batch borrows events from chunks of the history. The watch holds those chunks until the next call, so no
+ * reference per event is needed. ready() is called under the lock of watchable, so after
  * vdi_watchable_close_watch it is not called any more. */
 #include "watchable.h"
 

@@ -1,5 +1,5 @@
-/* How: the treap's priorities are hashes of the ranges with a random seed, so it is balanced whatever ranges
- * a client chooses. Its order depends on the ranges only. */
+/* The treap's priorities are hashes of the ranges with a random seed, so it is balanced whatever ranges a
+ * client chooses. Its order depends on the ranges only. */
 #include "watcher_group.h"
 
 #include "hash.h"

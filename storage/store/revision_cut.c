@@ -1,4 +1,4 @@
-/* How: the codec reports the offsets of resourceVersion and selfLink; each member is cut together with one
+/* The codec reports the offsets of resourceVersion and selfLink; each member is cut together with one
  * adjacent comma. */
 #include "revision_cut.h"
 

@@ -1,5 +1,5 @@
-/* How: an instance of a metric is looked up on first use and published by one compare-and-swap; if two
- * threads race, the second one releases its instance. */
+/* An instance of a metric is looked up on first use and published by one compare-and-swap; if two threads
+ * race, the second one releases its instance. */
 #include "storage_metrics.h"
 
 #include <stdio.h>

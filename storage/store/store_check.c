@@ -1,5 +1,5 @@
-/* How requests are validated (store.h). Upstream: etcd server/etcdserver/api/v3rpc/key.go, checkTxnRequest
- * and checkIntervals.
+/* Validates requests (store.h). Upstream: etcd server/etcdserver/api/v3rpc/key.go, checkTxnRequest and
+ * checkIntervals.
  *
  * The duplicate check walks the tree of operations and compares each put with the other operations of its
  * level. A transaction has at most VDI_TXN_OPS_TOTAL_MAX operations, so this takes at most milliseconds, on

@@ -13,6 +13,7 @@
 
 #include "cacher_dump.h"
 #include "cacher_fixture.h"
+#include "pod_objects.h"
 #include "wait.h"
 
 #define HANG VD_SECONDS(300)
@@ -39,7 +40,7 @@ static void *open_target(uint64_t seed, struct watch_place *ret_place)
 	target->live = vdi_alloc_live();
 	assert_status(vd_env_new_threads(NULL, &target->env), VD_OK);
 	assert_status(open_store(target->env, &target->store), VD_OK);
-	target->codec = pod_codec();
+	target->codec = pod_codec_new();
 	(void) snprintf(target->prefix, sizeof target->prefix, "/registry/watch-suite-%llx/pods/",
 			(unsigned long long) vd_env_random(target->env));
 	options.resource = "pods";

@@ -183,7 +183,7 @@ static vd_status take_commit(void *arg, const struct vdi_segment_record *record,
 		VDI_CHECK(status == VD_OK && record->revision == seen->next); /* in order, none between */
 		seen->next++;
 	}
-	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "the payload makes no sense");
+	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "the payload is invalid");
 }
 
 static void read_journal(struct world *world, bool is_damaged)

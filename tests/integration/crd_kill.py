@@ -3,6 +3,7 @@
 Kills `vedette serve --data-dir` repeatedly while CustomResourceDefinitions with objects are created and
 deleted. After each restart every acknowledged definition must be served or being deleted; in the end all are
 deleted with their objects."""
+
 import http.client
 import json
 import os
@@ -22,7 +23,11 @@ CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 
 class Server:
     def __init__(self, program, directory):
-        self.process = subprocess.Popen([program, 'serve', '--data-dir', directory, '--listen', '127.0.0.1:0'], stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [program, 'serve', '--data-dir', directory, '--listen', '127.0.0.1:0'],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         for line in self.process.stderr:
             if 'ready http://' in line:
                 self.address = line.split('http://')[1].strip()
@@ -35,8 +40,12 @@ class Server:
         """Returns code and body; (0, None): the server is gone."""
         connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_S)
         try:
-            connection.request(method, path, None if body is None else json.dumps(body),
-                               {'Content-Type': 'application/merge-patch+json' if method == 'PATCH' else 'application/json'})
+            connection.request(
+                method,
+                path,
+                None if body is None else json.dumps(body),
+                {'Content-Type': 'application/merge-patch+json' if method == 'PATCH' else 'application/json'},
+            )
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
         except (OSError, http.client.HTTPException, ValueError):
@@ -61,10 +70,26 @@ class Server:
 
 
 def definition(i):
-    return {'apiVersion': 'apiextensions.k8s.io/v1', 'kind': 'CustomResourceDefinition', 'metadata': {'name': f'kind{i}s.example.com'},
-            'spec': {'group': 'example.com', 'scope': 'Namespaced', 'names': {'plural': f'kind{i}s', 'kind': f'Kind{i}'},
-                     'versions': [{'name': 'v1', 'served': True, 'storage': True,
-                                   'schema': {'openAPIV3Schema': {'type': 'object', 'x-kubernetes-preserve-unknown-fields': True}}}]}}
+    return {
+        'apiVersion': 'apiextensions.k8s.io/v1',
+        'kind': 'CustomResourceDefinition',
+        'metadata': {'name': f'kind{i}s.example.com'},
+        'spec': {
+            'group': 'example.com',
+            'scope': 'Namespaced',
+            'names': {'plural': f'kind{i}s', 'kind': f'Kind{i}'},
+            'versions': [
+                {
+                    'name': 'v1',
+                    'served': True,
+                    'storage': True,
+                    'schema': {
+                        'openAPIV3Schema': {'type': 'object', 'x-kubernetes-preserve-unknown-fields': True}
+                    },
+                }
+            ],
+        },
+    }
 
 
 def objects_path(i):
@@ -105,7 +130,11 @@ def work(server, seed, answers):
         else:
             code = ask('POST', CRDS, definition(i))
             for n in range(4):
-                ask('POST', objects_path(i), {'apiVersion': 'example.com/v1', 'kind': f'Kind{i}', 'metadata': {'name': f'o{n}'}})
+                ask(
+                    'POST',
+                    objects_path(i),
+                    {'apiVersion': 'example.com/v1', 'kind': f'Kind{i}', 'metadata': {'name': f'o{n}'}},
+                )
         if code == 0:
             return
 
@@ -156,7 +185,10 @@ def main():
                 if 'deletionTimestamp' not in item['metadata']:
                     check_served(server, item, f'after the restart, in turn {turn}')
             answers = Counter()
-            workers = [threading.Thread(target=work, args=(server, seed * 100 + turn * 10 + n, answers)) for n in range(3)]
+            workers = [
+                threading.Thread(target=work, args=(server, seed * 100 + turn * 10 + n, answers))
+                for n in range(3)
+            ]
             for worker in workers:
                 worker.start()
             answers.reach(dice.randrange(200))
@@ -170,11 +202,16 @@ def main():
         until('definitions go', server, lambda items: not items)
         for i in range(KINDS):  # nothing is left
             server.ask('POST', CRDS, definition(i))
-        until('definitions come back', server, lambda items: len(items) == KINDS and all_settled(server, items))
+        until(
+            'definitions come back', server, lambda items: len(items) == KINDS and all_settled(server, items)
+        )
         for i in range(KINDS):
             left = server.ask('GET', objects_path(i))[1]['items']
             if left:
-                raise SystemExit(f'objects of kind{i}s outlived their definition: {[item["metadata"]["name"] for item in left]}')
+                raise SystemExit(
+                    f'objects of kind{i}s outlived their definition: '
+                    f'{[item["metadata"]["name"] for item in left]}'
+                )
         if server.end(signal.SIGTERM) != 0:
             raise SystemExit('the server did not end well')
         print(f'crd_kill: {ROUNDS} kills, seed {seed}')

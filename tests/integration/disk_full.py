@@ -4,6 +4,7 @@ Servers and recorders on a small disk that is really full (cases: serve, etcd, l
 default all). A process that is killed there starts again, deletes and compaction work, writes work again by
 themselves, and a recording continues where it ended. Runs itself in a mount namespace (root) or a user
 namespace."""
+
 import atexit
 import http.client
 import json
@@ -44,7 +45,9 @@ class Program:
     def request(self, method, path, body=None):
         connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_S)
         try:
-            connection.request(method, path, None if body is None else json.dumps(body), {'Content-Type': 'application/json'})
+            connection.request(
+                method, path, None if body is None else json.dumps(body), {'Content-Type': 'application/json'}
+            )
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:
@@ -55,10 +58,16 @@ class Program:
         return code, json.loads(answer)
 
     def metric(self, name):
-        return float(re.search(rf'^{name} (\S+)$', self.request('GET', '/metrics')[1].decode(), re.MULTILINE).group(1))
+        return float(
+            re.search(rf'^{name} (\S+)$', self.request('GET', '/metrics')[1].decode(), re.MULTILINE).group(1)
+        )
 
     def create(self, name, size=50000):
-        return self.ask('POST', MAPS, {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': name}, 'data': {'a': 'x' * size}})
+        return self.ask(
+            'POST',
+            MAPS,
+            {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': name}, 'data': {'a': 'x' * size}},
+        )
 
     def end(self, number):
         self.process.send_signal(number)
@@ -71,8 +80,8 @@ def expect(what, is_so):
 
 
 def fill(server, first, message):
-    """Creates objects until the disk is full. Returns their names. After an earlier turn the compaction may give its room
-    back piece by piece: a refusal before 50 objects is no end."""
+    """Creates objects until the disk is full. Returns their names. Compaction may still release room of an
+    earlier call piece by piece, so a refusal before 50 objects is no end."""
     names = []
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -108,8 +117,20 @@ def wait_for_creates(server, prefix):
 
 def serve(program, directory):
     """`serve --etcd-listen`. The history is small, so compaction removes deleted objects."""
+
     def start():
-        return Program(program, 'serve', '--data-dir', directory + '/data', '--listen', '127.0.0.1:0', '--etcd-listen', '127.0.0.1:0', '--history-bytes', '64KiB')
+        return Program(
+            program,
+            'serve',
+            '--data-dir',
+            directory + '/data',
+            '--listen',
+            '127.0.0.1:0',
+            '--etcd-listen',
+            '127.0.0.1:0',
+            '--history-bytes',
+            '64KiB',
+        )
 
     server = start()
     for turn in range(3):
@@ -131,13 +152,39 @@ def serve(program, directory):
 def etcd(program, directory):
     """`vedette etcd`, and `serve --etcd` as its client. etcd's compaction by revisions removes deleted
     objects."""
+
     def start(listen):
-        return Program(program, 'etcd', '--data-dir', directory + '/data', '--listen', listen, '--http-listen', http_listen, '--quota-backend-bytes', '-1',
-                       '--auto-compaction-mode', 'revision', '--auto-compaction-retention', '1', '--auto-compaction-interval', '1s')
+        return Program(
+            program,
+            'etcd',
+            '--data-dir',
+            directory + '/data',
+            '--listen',
+            listen,
+            '--http-listen',
+            http_listen,
+            '--quota-backend-bytes',
+            '-1',
+            '--auto-compaction-mode',
+            'revision',
+            '--auto-compaction-retention',
+            '1',
+            '--auto-compaction-interval',
+            '1s',
+        )
 
     http_listen = free_port()
     store = start('127.0.0.1:0')
-    server = Program(program, 'serve', '--etcd', 'http://' + store.address, '--listen', '127.0.0.1:0', '--etcd-compaction-interval', '0')
+    server = Program(
+        program,
+        'serve',
+        '--etcd',
+        'http://' + store.address,
+        '--listen',
+        '127.0.0.1:0',
+        '--etcd-compaction-interval',
+        '0',
+    )
     metrics = Program.__new__(Program)
     metrics.address = http_listen
     for turn in range(2):
@@ -161,6 +208,7 @@ def etcd(program, directory):
 class Leases:
     """A client of `vedette etcd`. Of its leases KEPT is kept alive, REVOKED is revoked, SHORT expires; each
     has keys."""
+
     KEPT, REVOKED, SHORT = 1, 2, 3
     KEYS, LONG_S, SHORT_S = 50, 36000, 5
 
@@ -190,7 +238,9 @@ class Leases:
         return self.call(KV + 'Put', put_of(key, b'x' * size, lease))
 
     def count(self, prefix):
-        return self.call(KV + 'Range', range_of(prefix, prefix[:-1] + bytes([prefix[-1] + 1]), count_only=1)).get(4, 0)
+        return self.call(
+            KV + 'Range', range_of(prefix, prefix[:-1] + bytes([prefix[-1] + 1]), count_only=1)
+        ).get(4, 0)
 
     def attach(self, lease):
         for key in range(self.KEYS):
@@ -204,17 +254,41 @@ class Leases:
 def leases(program, directory):
     """Leases of `vedette etcd` on a full disk are kept alive, revoked, and expire; only new ones are refused.
     kill -9 changes nothing about that."""
+
     def start(listen):
-        server = Program(program, 'etcd', '--data-dir', directory + '/data', '--listen', listen, '--quota-backend-bytes', '-1')
+        server = Program(
+            program,
+            'etcd',
+            '--data-dir',
+            directory + '/data',
+            '--listen',
+            listen,
+            '--quota-backend-bytes',
+            '-1',
+        )
         return server, Leases(server)
 
     def refused(method):
         metrics = server.request('GET', '/metrics')[1].decode()
-        return sum(map(int, re.findall(rf'^grpc_server_handled_total.*grpc_method="{method}",grpc_code="ResourceExhausted"\}} (\d+)$', metrics, re.MULTILINE)))
+        return sum(
+            map(
+                int,
+                re.findall(
+                    rf'^grpc_server_handled_total.*grpc_method="{method}",'
+                    r'grpc_code="ResourceExhausted"\} (\d+)$',
+                    metrics,
+                    re.MULTILINE,
+                ),
+            )
+        )
 
     server, client = start('127.0.0.1:0')
     for turn in range(2):
-        for lease, ttl_s in ((client.KEPT, client.LONG_S), (client.REVOKED, client.LONG_S), (client.SHORT, client.SHORT_S)):
+        for lease, ttl_s in (
+            (client.KEPT, client.LONG_S),
+            (client.REVOKED, client.LONG_S),
+            (client.SHORT, client.SHORT_S),
+        ):
             expect(f'grant {lease}', client.grant(lease, ttl_s) is not None)
             client.attach(lease)
         count = 0
@@ -239,7 +313,11 @@ def leases(program, directory):
             expect(f'a lease does not expire within {PATIENCE_S} s', time.monotonic() < until)
         server.end(signal.SIGKILL)
         server, client = start(server.address)
-        expect('the lease that was kept alive', client.LONG_S / 2 < client.ttl_s(client.KEPT) <= client.LONG_S and client.keys_of(client.KEPT) == client.KEYS)
+        expect(
+            'the lease that was kept alive',
+            client.LONG_S / 2 < client.ttl_s(client.KEPT) <= client.LONG_S
+            and client.keys_of(client.KEPT) == client.KEYS,
+        )
         for lease in (client.REVOKED, client.SHORT):
             expect(f'lease {lease} is there', client.ttl_s(lease) == -1)
             expect(f'lease {lease} has keys', client.keys_of(lease) == 0)
@@ -256,7 +334,9 @@ def leases(program, directory):
         until = time.monotonic() + PATIENCE_S
         while client.put(b'later', 30000) is None:
             expect(f'writes did not come back within {PATIENCE_S} s', time.monotonic() < until)
-        expect('no lease is granted though there is room', client.grant(100 + turn, client.LONG_S) is not None)
+        expect(
+            'no lease is granted though there is room', client.grant(100 + turn, client.LONG_S) is not None
+        )
         print(f'leases: {count} keys, {granted} more leases')
     expect('the server did not end well', server.end(signal.SIGTERM) == 0)
 
@@ -273,7 +353,18 @@ def history(program, directory):
     store = Program(program, 'etcd', '--memory', '--listen', '127.0.0.1:0')
 
     def start():
-        return Program(program, 'serve', '--etcd', 'http://' + store.address, '--listen', '127.0.0.1:0', '--data-dir', directory + '/history', '--etcd-compaction-interval', '0')
+        return Program(
+            program,
+            'serve',
+            '--etcd',
+            'http://' + store.address,
+            '--listen',
+            '127.0.0.1:0',
+            '--data-dir',
+            directory + '/history',
+            '--etcd-compaction-interval',
+            '0',
+        )
 
     server = start()
     number = 0
@@ -310,34 +401,87 @@ def record(program, directory):
         subprocess.run(['mount', '-o', 'remount,size=4m', directory], check=True)
         server = Program(program, 'serve', '--memory', '--listen', '127.0.0.1:0')
         path = f'{directory}/{name}'
-        command = [program, 'record', '--server', 'http://' + server.address, '--kind', 'configmaps', '--watch-timeout', '3s', '-q', '-o', path]
+        command = [
+            program,
+            'record',
+            '--server',
+            'http://' + server.address,
+            '--kind',
+            'configmaps',
+            '--watch-timeout',
+            '3s',
+            '-q',
+            '-o',
+            path,
+        ]
         first = int(server.create('first')[1]['metadata']['resourceVersion'])
         subprocess.run([*command, '--until', str(first)], timeout=PATIENCE_S, check=True)
         recorder = subprocess.Popen([*command, '--resume'], stderr=subprocess.PIPE, text=True)
         fill_rest(directory, 1 << 20)
         for number in range(60):
             # Data that does not compress.
-            code, answer = server.ask('POST', MAPS, {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': f'map-{number}'}, 'data': {'a': os.urandom(20000).hex()}})
+            code, answer = server.ask(
+                'POST',
+                MAPS,
+                {
+                    'apiVersion': 'v1',
+                    'kind': 'ConfigMap',
+                    'metadata': {'name': f'map-{number}'},
+                    'data': {'a': os.urandom(20000).hex()},
+                },
+            )
             expect(f'create: {code} {answer}', code == 201)
         last = int(answer['metadata']['resourceVersion'])
         said = recorder.communicate(timeout=PATIENCE_S)[1]
-        expect(f'the recording did not fail as it should: {recorder.returncode} {said}', recorder.returncode == 1 and path in said and 'No space left' in said)
-        done = subprocess.run([program, 'replay', path, '--watch', 'configmaps'], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        expect(
+            f'the recording did not fail as it should: {recorder.returncode} {said}',
+            recorder.returncode == 1 and path in said and 'No space left' in said,
+        )
+        done = subprocess.run(
+            [program, 'replay', path, '--watch', 'configmaps'],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
         expect(f'replay: {done.returncode} {done.stderr[-300:]}', done.returncode == 0)
         told = [event['rev'] for event in map(json.loads, done.stdout.splitlines()) if 'rev' in event]
         empty_rest(directory)
-        done = subprocess.run([*command, '--resume', '--until', str(last)], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = subprocess.run(
+            [*command, '--resume', '--until', str(last)],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
         expect(f'the recording did not go on: {done.returncode} {done.stderr}', done.returncode == 0)
-        done = subprocess.run([program, 'replay', path, '--watch', 'configmaps', '--strict'], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = subprocess.run(
+            [program, 'replay', path, '--watch', 'configmaps', '--strict'],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
         expect(f'replay: {done.returncode} {done.stderr[-300:]}', done.returncode == 0)
         revisions = [event['rev'] for event in map(json.loads, done.stdout.splitlines()) if 'rev' in event]
-        expect('something was lost', len(told) > 1 and revisions[:len(told)] == told and revisions[1:] == list(range(first + 1, last + 1)))
+        expect(
+            'something was lost',
+            len(told) > 1
+            and revisions[: len(told)] == told
+            and revisions[1:] == list(range(first + 1, last + 1)),
+        )
         print(f'record: {len(told)} events before the disk was full, {len(revisions)} at last')
         os.unlink(path)
         server.end(signal.SIGTERM)
 
 
-CASES = {'serve': (serve, 24), 'etcd': (etcd, 24), 'leases': (leases, 24), 'history': (history, 8), 'record': (record, 4)}
+CASES = {
+    'serve': (serve, 24),
+    'etcd': (etcd, 24),
+    'leases': (leases, 24),
+    'history': (history, 8),
+    'record': (record, 4),
+}
 
 
 def main():
@@ -346,7 +490,13 @@ def main():
         if subprocess.run(['unshare', *flags, 'true'], check=False).returncode != 0:
             print('neither a mount namespace nor a user namespace is allowed here')
             sys.exit(77)
-        sys.exit(subprocess.run(['unshare', *flags, sys.executable, *sys.argv], env={**os.environ, 'DISK_FULL_IS_ALONE': '1'}, check=False).returncode)
+        sys.exit(
+            subprocess.run(
+                ['unshare', *flags, sys.executable, *sys.argv],
+                env={**os.environ, 'DISK_FULL_IS_ALONE': '1'},
+                check=False,
+            ).returncode
+        )
     for name in sys.argv[2:] or CASES:
         case, size = CASES[name]
         with tempfile.TemporaryDirectory() as directory:

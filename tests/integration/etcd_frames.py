@@ -1,4 +1,5 @@
 """The messages of etcd's API, encoded by hand, and a client for them that needs only a socket."""
+
 import socket
 import struct
 
@@ -9,6 +10,7 @@ MAINTENANCE = '/etcdserverpb.Maintenance/'
 
 
 # ---- Messages ----
+
 
 def varint(number):
     number &= (1 << 64) - 1
@@ -29,8 +31,21 @@ def text(field, value):
 
 
 def range_of(key, end=b'', **more):
-    fields = {'limit': 3, 'revision': 4, 'order': 5, 'target': 6, 'keys_only': 8, 'count_only': 9, 'min_mod': 10, 'max_mod': 11}
-    return text(1, key) + (text(2, end) if end else b'') + b''.join(number(fields[name], value) for name, value in more.items())
+    fields = {
+        'limit': 3,
+        'revision': 4,
+        'order': 5,
+        'target': 6,
+        'keys_only': 8,
+        'count_only': 9,
+        'min_mod': 10,
+        'max_mod': 11,
+    }
+    return (
+        text(1, key)
+        + (text(2, end) if end else b'')
+        + b''.join(number(fields[name], value) for name, value in more.items())
+    )
 
 
 def put_of(key, value, lease=0):
@@ -42,7 +57,11 @@ def delete_of(key, end, previous):
 
 
 def txn_of(success=(), failure=(), compares=()):
-    return b''.join(text(1, one) for one in compares) + b''.join(text(2, one) for one in success) + b''.join(text(3, one) for one in failure)
+    return (
+        b''.join(text(1, one) for one in compares)
+        + b''.join(text(2, one) for one in success)
+        + b''.join(text(3, one) for one in failure)
+    )
 
 
 def fields(data):
@@ -64,15 +83,20 @@ def fields(data):
         tag = take()
         value = take()
         if tag & 7 == 2:
-            value, at = data[at:at + value], at + value
+            value, at = data[at : at + value], at + value
         found[tag >> 3] = value
     return found
 
 
 # ---- The client: HTTP/2 without header compression ----
 
+
 def literal(name_index, name, value):
-    head = b'\0' + bytes([len(name)]) + name if name_index == 0 else bytes([name_index]) if name_index < 15 else b'\x0f' + bytes([name_index - 15])
+    head = (
+        b'\0' + bytes([len(name)]) + name
+        if name_index == 0
+        else bytes([name_index]) if name_index < 15 else b'\x0f' + bytes([name_index - 15])
+    )
     return head + bytes([len(value)]) + value
 
 
@@ -83,20 +107,32 @@ class Client:
         self.socket = socket.create_connection(address, PATIENCE_S)
         self.stream = -1
         self.rest = b''
-        settings = struct.pack('>HI', 4, 0x7fffffff)
-        self.socket.sendall(b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + self.frame(4, 0, 0, settings) + self.frame(8, 0, 0, struct.pack('>I', 0x7fff0000 - 65535)))
+        settings = struct.pack('>HI', 4, 0x7FFFFFFF)
+        self.socket.sendall(
+            b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
+            + self.frame(4, 0, 0, settings)
+            + self.frame(8, 0, 0, struct.pack('>I', 0x7FFF0000 - 65535))
+        )
 
     @staticmethod
     def frame(kind, flags, stream, payload):
-        return struct.pack('>I', len(payload))[1:] + bytes([kind, flags]) + struct.pack('>I', stream) + payload
+        return (
+            struct.pack('>I', len(payload))[1:] + bytes([kind, flags]) + struct.pack('>I', stream) + payload
+        )
 
     def begin(self, path, messages, is_last=True):
         self.stream += 2
-        head = b'\x83\x86' + literal(4, b'', path.encode()) + literal(1, b'', b'localhost') + literal(31, b'', b'application/grpc') + literal(0, b'te', b'trailers')
+        head = (
+            b'\x83\x86'
+            + literal(4, b'', path.encode())
+            + literal(1, b'', b'localhost')
+            + literal(31, b'', b'application/grpc')
+            + literal(0, b'te', b'trailers')
+        )
         data = b''.join(b'\0' + struct.pack('>I', len(message)) + message for message in messages)
         frames = [self.frame(1, 4, self.stream, head)]
         for at in range(0, len(data), 16384):
-            frames.append(self.frame(0, 0, self.stream, data[at:at + 16384]))
+            frames.append(self.frame(0, 0, self.stream, data[at : at + 16384]))
         if is_last:
             frames.append(self.frame(0, 1, self.stream, b''))
         self.socket.sendall(b''.join(frames))

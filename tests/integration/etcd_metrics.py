@@ -4,6 +4,7 @@
 Every metric of a real etcd is in vedette etcd's /metrics, with the same kind, labels and buckets, or in
 etcd-metrics.absent with a reason. The metrics that dashboards read change when they should.
 """
+
 import fnmatch
 import os
 import re
@@ -44,7 +45,13 @@ def read(url):
 
 
 def etcdctl(endpoint, *arguments):
-    subprocess.run([os.environ["ETCDCTL"], "--endpoints", endpoint, *arguments], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+    subprocess.run(
+        [os.environ["ETCDCTL"], "--endpoints", endpoint, *arguments],
+        check=False,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=120,
+    )
 
 
 def use(endpoint):
@@ -65,9 +72,24 @@ if not all(absent.values()):
     wrong("etcd-metrics.absent: a reason is missing")
 
 with tempfile.TemporaryDirectory() as folder:
-    with subprocess.Popen([sys.argv[1], "etcd", "--data-dir", folder + "/data", "--listen", "127.0.0.1:0", "--metrics=extensive"], stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        [
+            sys.argv[1],
+            "etcd",
+            "--data-dir",
+            folder + "/data",
+            "--listen",
+            "127.0.0.1:0",
+            "--metrics=extensive",
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
         endpoint = next(line for line in server.stderr if line.startswith("vedette: ready")).split()[3]
-        real, ours = "http://" + os.environ["ETCD_ENDPOINTS"].split(",")[0].removeprefix("http://"), "http://" + endpoint
+        real, ours = (
+            "http://" + os.environ["ETCD_ENDPOINTS"].split(",")[0].removeprefix("http://"),
+            "http://" + endpoint,
+        )
         for url in (real, ours):
             use(url)
             urllib.request.urlopen(url + "/health", timeout=60).read()
@@ -87,7 +109,11 @@ for name, (kind, labels, bounds) in sorted(wanted.items()):
     if name not in families:
         wrong("%s is missing" % name)
         continue
-    for what, theirs, mine in (("kind", kind, families[name][0]), ("labels", labels, families[name][1]), ("buckets", bounds, families[name][2])):
+    for what, theirs, mine in (
+        ("kind", kind, families[name][0]),
+        ("labels", labels, families[name][1]),
+        ("buckets", bounds, families[name][2]),
+    ):
         if theirs != mine:
             wrong("%s: %s: etcd has %s, vedette %s" % (name, what, theirs, mine))
 for pattern in absent:
@@ -100,18 +126,47 @@ def grows(sample, least=1):
         wrong("%s: %s, before %s" % (sample, samples.get(sample), before.get(sample)))
 
 
-for method, service, kind, code in (("Put", "KV", "unary", "OK"), ("Range", "KV", "unary", "OK"), ("HashKV", "Maintenance", "unary", "OK"), ("Range", "KV", "unary", "InvalidArgument"),
-                                    ("Snapshot", "Maintenance", "server_stream", "OK")):
+for method, service, kind, code in (
+    ("Put", "KV", "unary", "OK"),
+    ("Range", "KV", "unary", "OK"),
+    ("HashKV", "Maintenance", "unary", "OK"),
+    ("Range", "KV", "unary", "InvalidArgument"),
+    ("Snapshot", "Maintenance", "server_stream", "OK"),
+):
     labels = 'grpc_type="%s",grpc_service="etcdserverpb.%s",grpc_method="%s"' % (kind, service, method)
     grows('grpc_server_handled_total{%s,grpc_code="%s"}' % (labels, code))
     if code == "OK":
-        for name in ("grpc_server_started_total", "grpc_server_msg_received_total", "grpc_server_msg_sent_total", "grpc_server_handling_seconds_count"):
+        for name in (
+            "grpc_server_started_total",
+            "grpc_server_msg_received_total",
+            "grpc_server_msg_sent_total",
+            "grpc_server_handling_seconds_count",
+        ):
             grows("%s{%s}" % (name, labels))
-for name in ("etcd_disk_wal_fsync_duration_seconds_count", "etcd_network_client_grpc_sent_bytes_total", "etcd_network_client_grpc_received_bytes_total", "etcd_server_health_success",
-             "etcd_mvcc_put_total", "etcd_mvcc_hash_rev_duration_seconds_count", "etcd_disk_backend_snapshot_duration_seconds_count"):
+for name in (
+    "etcd_disk_wal_fsync_duration_seconds_count",
+    "etcd_network_client_grpc_sent_bytes_total",
+    "etcd_network_client_grpc_received_bytes_total",
+    "etcd_server_health_success",
+    "etcd_mvcc_put_total",
+    "etcd_mvcc_hash_rev_duration_seconds_count",
+    "etcd_disk_backend_snapshot_duration_seconds_count",
+):
     grows(name)
-for name in ("process_resident_memory_bytes", "process_virtual_memory_bytes", "process_start_time_seconds", "process_cpu_seconds_total", "process_open_fds", "process_max_fds", "os_fd_used",
-             "os_fd_limit", "etcd_server_has_leader", "etcd_server_quota_backend_bytes", "etcd_mvcc_db_total_size_in_bytes", "etcd_mvcc_db_total_size_in_use_in_bytes"):
+for name in (
+    "process_resident_memory_bytes",
+    "process_virtual_memory_bytes",
+    "process_start_time_seconds",
+    "process_cpu_seconds_total",
+    "process_open_fds",
+    "process_max_fds",
+    "os_fd_used",
+    "os_fd_limit",
+    "etcd_server_has_leader",
+    "etcd_server_quota_backend_bytes",
+    "etcd_mvcc_db_total_size_in_bytes",
+    "etcd_mvcc_db_total_size_in_use_in_bytes",
+):
     if samples.get(name, 0) <= 0:
         wrong("%s is %s" % (name, samples.get(name)))
 # Each call is counted once, at its end.

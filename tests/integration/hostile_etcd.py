@@ -4,6 +4,7 @@ Sends small requests that are costly to serve to `vedette etcd`, and polls singl
 Each is answered, or refused where stated. Afterwards the server must use at most 64 MiB more memory than
 before. --strict: no iteration of an event loop may take more than 50 ms (loop_limit.py). The slowest answers
 to the polls are printed, because they depend on the machine."""
+
 import http.client
 import multiprocessing
 import os
@@ -15,7 +16,22 @@ import tempfile
 import threading
 import time
 
-from etcd_frames import ALL, KV, LEASE, MAINTENANCE, PATIENCE_S, WATCH, Client, delete_of, number, put_of, range_of, text, txn_of, varint
+from etcd_frames import (
+    ALL,
+    KV,
+    LEASE,
+    MAINTENANCE,
+    PATIENCE_S,
+    WATCH,
+    Client,
+    delete_of,
+    number,
+    put_of,
+    range_of,
+    text,
+    txn_of,
+    varint,
+)
 from loop_limit import LoopLimit
 
 GROWTH_MAX_KIB = 64 * 1024
@@ -34,10 +50,27 @@ class Server:
         with socket.socket() as probe:
             probe.bind(('127.0.0.1', 0))
             self.address = probe.getsockname()
-        options = os.environ.get('ASAN_OPTIONS', '') + ':quarantine_size_mb=1:thread_local_quarantine_size_kb=64:allocator_release_to_os_interval_ms=10'
+        options = (
+            os.environ.get('ASAN_OPTIONS', '')
+            + ':quarantine_size_mb=1:thread_local_quarantine_size_kb=64'
+            + ':allocator_release_to_os_interval_ms=10'
+        )
         url = f'http://127.0.0.1:{self.address[1]}'
-        self.process = subprocess.Popen([program, 'etcd', '--data-dir', directory, '--listen-client-urls', url, '--advertise-client-urls', url],
-                                        stderr=subprocess.PIPE, text=True, env=dict(os.environ, ASAN_OPTIONS=options))
+        self.process = subprocess.Popen(
+            [
+                program,
+                'etcd',
+                '--data-dir',
+                directory,
+                '--listen-client-urls',
+                url,
+                '--advertise-client-urls',
+                url,
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=dict(os.environ, ASAN_OPTIONS=options),
+        )
         for line in self.process.stderr:
             if 'ready' in line:
                 break
@@ -46,8 +79,11 @@ class Server:
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def longest_us(self, clock):
-        longest = [int(float(line.split()[-1])) for line in get(self.address, '/metrics')[1].decode().splitlines()
-                   if line.startswith('vedette_loop_iteration_max_microseconds') and f'clock="{clock}"' in line]
+        longest = [
+            int(float(line.split()[-1]))
+            for line in get(self.address, '/metrics')[1].decode().splitlines()
+            if line.startswith('vedette_loop_iteration_max_microseconds') and f'clock="{clock}"' in line
+        ]
         if not longest:
             raise SystemExit('the server does not tell its longest iteration')
         return max(longest)
@@ -95,13 +131,16 @@ class Pulse:
 
 # ---- The attacks ----
 
+
 def fill(client):
     for at in range(0, KEYS, 100):
         puts = [text(2, put_of(b'k%06d' % i, b'v' * 64)) for i in range(at, at + 100)]
         assert client.ask(KV + 'Txn', txn_of(puts))
     assert client.ask(LEASE + 'LeaseGrant', number(1, 36000) + number(2, 7))
     for at in range(0, KEYS // 2, 100):
-        assert client.ask(KV + 'Txn', txn_of([text(2, put_of(b'l%06d' % i, b'v', 7)) for i in range(at, at + 100)]))
+        assert client.ask(
+            KV + 'Txn', txn_of([text(2, put_of(b'l%06d' % i, b'v', 7)) for i in range(at, at + 100)])
+        )
 
 
 def watch_flood(server):
@@ -118,27 +157,39 @@ def watch_flood(server):
 
 def attacks(server, client):
     """Yields name and a call that returns the number of bytes of the answer."""
+
     def ask(path, message=b''):
         return lambda: client.ask(path, message)
+
     every = range_of(ALL, ALL)
     old = KEYS // 200
     yield 'all keys', ask(KV + 'Range', every)
     for target in range(5):
-        yield f'all sorted by {target}', ask(KV + 'Range', range_of(ALL, ALL, order=2, target=target, limit=3))
+        yield f'all sorted by {target}', ask(
+            KV + 'Range', range_of(ALL, ALL, order=2, target=target, limit=3)
+        )
     yield 'all keys, filtered', ask(KV + 'Range', range_of(ALL, ALL, min_mod=1 << 40, limit=1))
     yield 'all counted', ask(KV + 'Range', range_of(ALL, ALL, count_only=1))
     yield 'one of an old revision', ask(KV + 'Range', range_of(ALL, ALL, revision=old, limit=1))
     yield 'an old count', ask(KV + 'Range', range_of(ALL, ALL, revision=old, count_only=1))
     yield 'a stream of all', ask(KV + 'RangeStream', every)
     yield '20 times all', ask(KV + 'Txn', txn_of([text(1, every)] * 20))
-    yield '128 counts of old revisions', ask(KV + 'Txn', txn_of([text(1, range_of(ALL, ALL, revision=old + i, limit=1)) for i in range(128)]))
+    yield '128 counts of old revisions', ask(
+        KV + 'Txn', txn_of([text(1, range_of(ALL, ALL, revision=old + i, limit=1)) for i in range(128)])
+    )
     yield '128 compares of all', ask(KV + 'Txn', txn_of(compares=[compare_of(ALL, ALL)] * 128))
     write = text(2, put_of(b'x', b'x'))
-    yield 'a write with 5 compares of all', ask(KV + 'Txn', txn_of([write], compares=[compare_of(ALL, ALL)] * 5))
-    yield f'{REFUSED}a write with 100 compares of all', ask(KV + 'Txn', txn_of([write], compares=[compare_of(ALL, ALL)] * 100))
+    yield 'a write with 5 compares of all', ask(
+        KV + 'Txn', txn_of([write], compares=[compare_of(ALL, ALL)] * 5)
+    )
+    yield f'{REFUSED}a write with 100 compares of all', ask(
+        KV + 'Txn', txn_of([write], compares=[compare_of(ALL, ALL)] * 100)
+    )
     deep = text(4, txn_of(compares=[compare_of(ALL, ALL)] * 60))
     yield f'{REFUSED}a write with 3600 compares of all', ask(KV + 'Txn', txn_of([write] + [deep] * 60))
-    yield f'{REFUSED}a write that reads all 100 times', ask(KV + 'Txn', txn_of([write] + [text(1, every)] * 100))
+    yield f'{REFUSED}a write that reads all 100 times', ask(
+        KV + 'Txn', txn_of([write] + [text(1, every)] * 100)
+    )
     yield 'keys of a lease', ask(LEASE + 'LeaseTimeToLive', number(1, 7) + number(2, 1))
     yield 'leases', ask(LEASE + 'LeaseLeases')
     yield 'watches', lambda: watch_flood(server)
@@ -166,7 +217,11 @@ def main():
             began = time.monotonic()
             size = attack()
             now = server.longest_us('cpu')
-            print(f'{name}: {size} bytes in {time.monotonic() - began:.2f} s, longest iteration {now} us, {server.resident_kib()} KiB', flush=True)
+            print(
+                f'{name}: {size} bytes in {time.monotonic() - began:.2f} s, longest iteration {now} us, '
+                f'{server.resident_kib()} KiB',
+                flush=True,
+            )
             if (size == 0) != name.startswith(REFUSED):
                 failures.append(f'{name}: {size} bytes')
             if strict and now > max(cpu, limit.us):
@@ -174,7 +229,10 @@ def main():
             cpu = max(cpu, now)
         for name, pulse in pulses.items():
             count, slowest_s, bad = pulse.end()
-            print(f'{name}: asked {count} times, slowest answer {slowest_s * 1000:.0f} ms, load {os.getloadavg()[0]:.1f}')
+            print(
+                f'{name}: asked {count} times, slowest answer {slowest_s * 1000:.0f} ms, '
+                f'load {os.getloadavg()[0]:.1f}'
+            )
             if bad:
                 failures.append(f'{name} failed {bad} times')
         after = server.resident_kib()

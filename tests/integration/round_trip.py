@@ -2,11 +2,12 @@
 """A cluster is recorded and replayed. Both must give the same watch events, lists at several revisions, and
 final state.
 
-    round_trip.py serve VEDETTE PEERS      client-go writes to `vedette serve`, which is recorded through its etcd port
-    round_trip.py kube VEDETTE KUBE        kubectl writes to a real kube-apiserver on `vedette etcd`, which is recorded
+    round_trip.py serve VEDETTE PEERS   client-go writes to `vedette serve`, recorded through its etcd port
+    round_trip.py kube VEDETTE KUBE     kubectl writes to a real kube-apiserver on `vedette etcd`, recorded
 
 The recorder is killed once and continues. The recording is replayed to real clients (--listen), and printed.
 """
+
 import json
 import os
 import shutil
@@ -67,10 +68,12 @@ def ready_line(child):
             if line.startswith("vedette: ready ") and line.endswith("\n"):
                 return line.split()[2:]
         return None
+
     return wait_for_file("ready", find, child, child.errors)
 
 
 # ---- Observations of clients ----
+
 
 class Endpoint:
     def __init__(self, url, token=None):
@@ -79,7 +82,9 @@ class Endpoint:
         self.context = ssl._create_unverified_context() if url.startswith("https") else None
 
     def open(self, path, **query):
-        request = urllib.request.Request(self.url + path + ("?" + urllib.parse.urlencode(query) if query else ""))
+        request = urllib.request.Request(
+            self.url + path + ("?" + urllib.parse.urlencode(query) if query else "")
+        )
         if self.token:
             request.add_header("Authorization", "Bearer " + self.token)
         return urllib.request.urlopen(request, timeout=HANG, context=self.context)
@@ -133,7 +138,10 @@ def compare(what, original, replayed):
 
 def items(answer):
     """kube-apiserver omits kind and apiVersion in the items of a list of a built-in kind."""
-    return [{name: value for name, value in item.items() if name not in ("kind", "apiVersion")} for item in answer["items"]]
+    return [
+        {name: value for name, value in item.items() if name not in ("kind", "apiVersion")}
+        for item in answer["items"]
+    ]
 
 
 def observe(endpoint, kinds, first):
@@ -155,16 +163,35 @@ def observe(endpoint, kinds, first):
 def check_printed(name, seen, path, first):
     """vedette replay --print has the events of the original watch."""
     events = next(value for key, value in seen.items() if key.startswith("the watch of %s from" % path))
-    printed = subprocess.run([VEDETTE, "replay", LOG, "--watch", "%s?resourceVersion=%d" % (name, first)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    printed = subprocess.run(
+        [VEDETTE, "replay", LOG, "--watch", "%s?resourceVersion=%d" % (name, first)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
     lines = [json.loads(line) for line in printed.splitlines()]
-    compare("what is printed of %s" % name, events, [{"type": line["type"], "object": line["object"]} for line in lines if line["type"] != "BOOKMARK"])
+    compare(
+        "what is printed of %s" % name,
+        events,
+        [{"type": line["type"], "object": line["object"]} for line in lines if line["type"] != "BOOKMARK"],
+    )
 
 
 # ---- Recording ----
 
+
 class Recording:
     def __init__(self, etcd):
-        self.arguments = [VEDETTE, "record", "--etcd", "http://" + etcd, "--output", LOG, "--resume", "--quiet"]
+        self.arguments = [
+            VEDETTE,
+            "record",
+            "--etcd",
+            "http://" + etcd,
+            "--output",
+            LOG,
+            "--resume",
+            "--quiet",
+        ]
         self.child = None
 
     def begin(self):
@@ -187,7 +214,9 @@ class Recording:
 
 
 def replay_and_compare(seen, kinds, first, names):
-    player = start("replay", VEDETTE, "replay", LOG, "--listen", "127.0.0.1:0", "--read-only", "--history-bytes", "1GiB")
+    player = start(
+        "replay", VEDETTE, "replay", LOG, "--listen", "127.0.0.1:0", "--read-only", "--history-bytes", "1GiB"
+    )
     url = ready_line(player)[0]
     endpoint = Endpoint(url)
     wait_for("the end of the log", lambda: endpoint.get("/debug/vedette")["store"]["replay"]["ended"], player)
@@ -202,8 +231,22 @@ def replay_and_compare(seen, kinds, first, names):
 
 # ---- The two clusters ----
 
+
 def live_serve():
-    server = start("serve", VEDETTE, "serve", "--memory", "--listen", "127.0.0.1:0", "--etcd-listen", "127.0.0.1:0", "--history-window", "1h", "--history-bytes", "1GiB")
+    server = start(
+        "serve",
+        VEDETTE,
+        "serve",
+        "--memory",
+        "--listen",
+        "127.0.0.1:0",
+        "--etcd-listen",
+        "127.0.0.1:0",
+        "--history-window",
+        "1h",
+        "--history-bytes",
+        "1GiB",
+    )
     words = ready_line(server)
     url, etcd = words[0], words[words.index("etcd") + 1]
     recording = Recording(etcd)
@@ -211,7 +254,11 @@ def live_serve():
     _, first = changes_of("/")
     sizes = ["--pods", "500", "--changes", "5000"] if FULL else ["--pods", "60", "--changes", "500"]
     load = start("load", PROGRAM, "informer-pods", "--server", url, *sizes)
-    wait_for("half of the load", lambda: int(Endpoint(url).get("/api/v1/pods", limit=1)["metadata"]["resourceVersion"]) > first + 100, load)
+    wait_for(
+        "half of the load",
+        lambda: int(Endpoint(url).get("/api/v1/pods", limit=1)["metadata"]["resourceVersion"]) > first + 100,
+        load,
+    )
     recording.kill()
     if load.wait(HANG) != 0:
         sys.exit("the load failed: " + open(load.errors, encoding="utf-8").read()[-3000:])
@@ -240,9 +287,21 @@ def live_kube():
     tokens = os.path.join(SCRATCH, "tokens")
     with open(tokens, "w", encoding="utf-8") as file:
         file.write("test-token,peers,1,system:masters\n")
-    kube = start("kube", PROGRAM, "--etcd-servers=http://" + etcd, "--bind-address=127.0.0.1", "--secure-port=%d" % port, "--cert-dir=" + SCRATCH,
-                 "--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
-                 "--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=AlwaysAllow", "--token-auth-file=" + tokens, "--disable-admission-plugins=ServiceAccount")
+    kube = start(
+        "kube",
+        PROGRAM,
+        "--etcd-servers=http://" + etcd,
+        "--bind-address=127.0.0.1",
+        "--secure-port=%d" % port,
+        "--cert-dir=" + SCRATCH,
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-account-key-file=" + key,
+        "--service-account-signing-key-file=" + key,
+        "--service-cluster-ip-range=10.96.0.0/16",
+        "--authorization-mode=AlwaysAllow",
+        "--token-auth-file=" + tokens,
+        "--disable-admission-plugins=ServiceAccount",
+    )
     endpoint = Endpoint("https://127.0.0.1:%d" % port, "test-token")
 
     def is_ready():
@@ -251,11 +310,25 @@ def live_kube():
                 return answer.read() == b"ok"
         except OSError:
             return False
+
     wait_for("kube-apiserver", is_ready, kube)
 
     def kubectl(*arguments, **more):
-        subprocess.run(["kubectl", "--server=" + endpoint.url, "--insecure-skip-tls-verify=true", "--token=test-token", "--kubeconfig=/dev/null",
-                        "--cache-dir=" + SCRATCH, *arguments], check=True, stdout=subprocess.DEVNULL, timeout=HANG, **more)
+        subprocess.run(
+            [
+                "kubectl",
+                "--server=" + endpoint.url,
+                "--insecure-skip-tls-verify=true",
+                "--token=test-token",
+                "--kubeconfig=/dev/null",
+                "--cache-dir=" + SCRATCH,
+                *arguments,
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=HANG,
+            **more
+        )
 
     recording = Recording(etcd)
     recording.begin()
@@ -263,20 +336,48 @@ def live_kube():
     kubectl("create", "namespace", "team")
     for number in range(20 if FULL else 6):
         kubectl("-n", "team", "create", "configmap", "c%d" % number, "--from-literal=i=%d" % number)
-        kubectl("-n", "team", "create", "deployment", "web%d" % number, "--image=nginx:%d" % number, "--replicas=%d" % (number % 4))
+        kubectl(
+            "-n",
+            "team",
+            "create",
+            "deployment",
+            "web%d" % number,
+            "--image=nginx:%d" % number,
+            "--replicas=%d" % (number % 4),
+        )
         if number == 3:
             recording.kill()
         if number % 2:
-            kubectl("-n", "team", "patch", "configmap", "c%d" % number, "--type=merge", "-p", '{"data":{"j":"x"},"metadata":{"labels":{"odd":"yes"}}}')
+            kubectl(
+                "-n",
+                "team",
+                "patch",
+                "configmap",
+                "c%d" % number,
+                "--type=merge",
+                "-p",
+                '{"data":{"j":"x"},"metadata":{"labels":{"odd":"yes"}}}',
+            )
             kubectl("-n", "team", "scale", "deployment", "web%d" % number, "--replicas=7")
     kubectl("-n", "team", "delete", "configmap", "c2")
     kubectl("-n", "team", "delete", "deployment", "web1")
     recording.finish(int(endpoint.get("/api/v1/configmaps", limit=1)["metadata"]["resourceVersion"]))
-    kinds = {"/api/v1/namespaces/team/configmaps": "/registry/configmaps/team/", "/apis/apps/v1/namespaces/team/deployments": "/registry/deployments/team/"}
+    kinds = {
+        "/api/v1/namespaces/team/configmaps": "/registry/configmaps/team/",
+        "/apis/apps/v1/namespaces/team/deployments": "/registry/deployments/team/",
+    }
     seen = observe(endpoint, kinds, first)
     stop(kube)
     stop(store)
-    replay_and_compare(seen, kinds, first, {"/api/v1/namespaces/team/configmaps": "configmaps", "/apis/apps/v1/namespaces/team/deployments": "deployments.apps"})
+    replay_and_compare(
+        seen,
+        kinds,
+        first,
+        {
+            "/api/v1/namespaces/team/configmaps": "configmaps",
+            "/apis/apps/v1/namespaces/team/deployments": "deployments.apps",
+        },
+    )
 
 
 def main():

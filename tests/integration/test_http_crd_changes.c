@@ -311,8 +311,8 @@ static void the_resources_file_is_read_again(void **state)
 	/* A definition of a kind in the file. */
 	definitions_create("gadgets", "Gadget", V1, "");
 	definitions_await(CRDS "/gadgets.example.com", 200,
-			  "is already in use by a kind that this server was told of at its "
-			  "start\",\"reason\":\"PluralConflict\"");
+			  "is already in use by a kind that was declared at the start of "
+			  "this server\",\"reason\":\"PluralConflict\"");
 	write_file("[" GADGET
 		   ",\"printerColumns\":[{\"name\":\"X\",\"type\":\"integer\",\"jsonPath\":\".spec.x\"}]}]");
 	assert_status(vd_server_reload(definitions_server.server, &error), VD_OK);

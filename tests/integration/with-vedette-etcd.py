@@ -4,6 +4,7 @@
 Runs COMMAND with `vedette etcd` instead of the etcd that with-etcd.sh starts: ETCD_ENDPOINTS, ETCD_VERSION,
 and a CONTROL that accepts kill, wipe, start, restart and wait for member 0. So the tests for a real etcd also
 test our server."""
+
 import os
 import shutil
 import socketserver
@@ -20,8 +21,21 @@ server = None
 
 def start():
     global server, listen
-    server = subprocess.Popen([program, "etcd", "--listen", listen, "--data-dir", directory + "/data", "--unsafe-no-fsync",
-                               "--watch-progress-notify-interval", "1s"], stderr=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [
+            program,
+            "etcd",
+            "--listen",
+            listen,
+            "--data-dir",
+            directory + "/data",
+            "--unsafe-no-fsync",
+            "--watch-progress-notify-interval",
+            "1s",
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     for line in server.stderr:
         if line.startswith("vedette: ready etcd "):
             listen = line.split()[3]
@@ -54,8 +68,14 @@ class Control(socketserver.StreamRequestHandler):
 start()
 control = socketserver.TCPServer(("127.0.0.1", 0), Control)
 threading.Thread(target=control.serve_forever, daemon=True).start()
-environment = dict(os.environ, ETCD_ENDPOINTS="http://" + listen, ETCD_DIRECT_ENDPOINTS="http://" + listen, ETCD_VERSION="3.7", ETCD_DIR=directory,
-                   CONTROL="127.0.0.1:%d" % control.server_address[1])
+environment = dict(
+    os.environ,
+    ETCD_ENDPOINTS="http://" + listen,
+    ETCD_DIRECT_ENDPOINTS="http://" + listen,
+    ETCD_VERSION="3.7",
+    ETCD_DIR=directory,
+    CONTROL="127.0.0.1:%d" % control.server_address[1],
+)
 try:
     status = subprocess.call(command, env=environment)
 finally:

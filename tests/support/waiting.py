@@ -1,8 +1,9 @@
 """Waiting for conditions without polling: until() checks when an event may have made the condition true.
 
-As a program, for shell scripts (waiting.sh): waiting.py FILE REGEX [PID [COUNT]] waits until COUNT lines of FILE
-match. Exits with 1 and the end of FILE if process PID ends before that, or after ten minutes.
+As a program, for shell scripts (waiting.sh): waiting.py FILE REGEX [PID [COUNT]] waits until COUNT
+lines of FILE match. Exits with 1 and the end of FILE if process PID ends before that, or after ten minutes.
 """
+
 import asyncio
 import ctypes
 import os
@@ -33,7 +34,13 @@ CHANGES = Changes()  # of everything that threads of the test count
 
 def watch_folder(path):
     fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-    if fd < 0 or libc.inotify_add_watch(fd, os.path.dirname(os.path.abspath(path)).encode(), IN_MODIFY | IN_MOVED_TO | IN_CREATE) < 0:
+    if (
+        fd < 0
+        or libc.inotify_add_watch(
+            fd, os.path.dirname(os.path.abspath(path)).encode(), IN_MODIFY | IN_MOVED_TO | IN_CREATE
+        )
+        < 0
+    ):
         raise OSError(ctypes.get_errno(), "inotify")
     return fd
 
@@ -110,9 +117,15 @@ def main():
         with open(path, errors="replace") as file:
             return file.read()
 
-    if until(lambda: sum(1 for line in text().splitlines() if expression.search(line)) >= count, Process(int(rest[0])) if rest and rest[0] else None, path):
+    if until(
+        lambda: sum(1 for line in text().splitlines() if expression.search(line)) >= count,
+        Process(int(rest[0])) if rest and rest[0] else None,
+        path,
+    ):
         return 0
-    print("%s has not %d lines with %s; its end:\n%s" % (path, count, pattern, text()[-3000:]), file=sys.stderr)
+    print(
+        "%s has not %d lines with %s; its end:\n%s" % (path, count, pattern, text()[-3000:]), file=sys.stderr
+    )
     return 1
 
 

@@ -1,5 +1,6 @@
 """A proxy that falsifies the answers of a Kubernetes endpoint: drop, double, reorder, bookmark, stale, cut,
 html, slow. For tests of programs that must notice."""
+
 import http.client
 import http.server
 import json
@@ -65,20 +66,39 @@ class LyingProxy:
             self.paths.append(handler.path)
             self.headers.append(dict(handler.headers))
             if isinstance(handler.connection, ssl.SSLSocket):
-                self.peers.append({key: value for part in (handler.connection.getpeercert() or {}).get("subject", ()) for key, value in part}.get("commonName"))
+                self.peers.append(
+                    {
+                        key: value
+                        for part in (handler.connection.getpeercert() or {}).get("subject", ())
+                        for key, value in part
+                    }.get("commonName")
+                )
         CHANGES.tell()
         is_kind = path.path.endswith("/" + self.kind)
         upstream = http.client.HTTPConnection(self.host, self.port, timeout=300)
         try:
             body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
-            upstream.request(handler.command, handler.path, body or None, {name: handler.headers[name] for name in ("Accept", "Authorization", "Content-Type") if name in handler.headers})
+            upstream.request(
+                handler.command,
+                handler.path,
+                body or None,
+                {
+                    name: handler.headers[name]
+                    for name in ("Accept", "Authorization", "Content-Type")
+                    if name in handler.headers
+                },
+            )
             response = upstream.getresponse()
             if handler.command != "GET":
                 self.whole(handler, response, False)
             elif is_kind and "watch=true" in path.query and response.status == 200:
                 self.stream(handler, response)
             else:
-                self.whole(handler, response, is_kind and "resourceVersion" not in path.query and "continue" not in path.query)
+                self.whole(
+                    handler,
+                    response,
+                    is_kind and "resourceVersion" not in path.query and "continue" not in path.query,
+                )
         finally:
             upstream.close()
 
@@ -131,10 +151,26 @@ class LyingProxy:
                 held = line
                 continue
             if tells and lie == "bookmark":
-                send(json.dumps({"type": "BOOKMARK", "object": {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {
-                    "resourceVersion": event["object"]["metadata"]["resourceVersion"]}}}).encode() + b"\n")
+                send(
+                    json.dumps(
+                        {
+                            "type": "BOOKMARK",
+                            "object": {
+                                "kind": "ConfigMap",
+                                "apiVersion": "v1",
+                                "metadata": {
+                                    "resourceVersion": event["object"]["metadata"]["resourceVersion"]
+                                },
+                            },
+                        }
+                    ).encode()
+                    + b"\n"
+                )
             if tells and lie == "error":
-                line = b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too old","reason":"Expired","code":410}}\n'
+                line = (
+                    b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure",'
+                    b'"message":"too old","reason":"Expired","code":410}}\n'
+                )
             send(line)
             if tells and lie == "double":
                 send(line)

@@ -4,6 +4,7 @@ shutdown.
 
     test_operation.py PROGRAM [TEST...]
 """
+
 import base64
 import json
 import os
@@ -33,8 +34,13 @@ class Server:
     logged before the next one is read."""
 
     def __init__(self, *arguments, prefix=(), environment=None, listen=("--listen", "127.0.0.1:0"), **more):
-        self.process = subprocess.Popen([*prefix, PROGRAM, "serve", "--memory", "--threads", "1", *listen, *arguments], stderr=subprocess.PIPE, text=True,
-                                        env={**os.environ, **(environment or {})}, **more)
+        self.process = subprocess.Popen(
+            [*prefix, PROGRAM, "serve", "--memory", "--threads", "1", *listen, *arguments],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(environment or {})},
+            **more
+        )
         self.said = []
         self.changed = threading.Condition()
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -102,8 +108,14 @@ def lines_of(path):
 
 
 def refused(*arguments, environment=None, prefix=(), **more):
-    ended = subprocess.run([*prefix, PROGRAM, "serve", "--memory", *arguments], stderr=subprocess.PIPE, text=True, timeout=GUARD,
-                           env={**os.environ, **(environment or {})}, **more)
+    ended = subprocess.run(
+        [*prefix, PROGRAM, "serve", "--memory", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=GUARD,
+        env={**os.environ, **(environment or {})},
+        **more
+    )
     return ended.returncode, ended.stderr
 
 
@@ -130,51 +142,109 @@ class Audit(Operation):
     def test_metadata_of_each_request(self):
         path = self.place("audit")
         server = self.server("--audit-log", path)
-        code, body, headers = server.request("POST", "/api/v1/namespaces/default/configmaps", config_map(hidden="in-the-body"), User_Agent="me/1.0 \"x\"")
+        code, body, headers = server.request(
+            "POST",
+            "/api/v1/namespaces/default/configmaps",
+            config_map(hidden="in-the-body"),
+            User_Agent="me/1.0 \"x\"",
+        )
         self.assertEqual(code, 201)
         name = json.loads(body)["metadata"]["name"]
-        self.assertEqual(server.request("GET", "/apis/apps/v1/namespaces/a/deployments/b/scale?pretty=0", Audit_ID="of-the-client")[0], 404)
+        self.assertEqual(
+            server.request(
+                "GET", "/apis/apps/v1/namespaces/a/deployments/b/scale?pretty=0", Audit_ID="of-the-client"
+            )[0],
+            404,
+        )
         self.assertEqual(server.request("GET", "/readyz")[0], 200)
         self.assertEqual(server.end(), 0)
         events = [json.loads(line) for line in lines_of(path)]
         self.assertEqual(len(events), 3)
         made, missing, ready = events
         for event in events:
-            self.assertEqual((event["kind"], event["apiVersion"], event["level"], event["stage"]), ("Event", "audit.k8s.io/v1", "Metadata", "ResponseComplete"))
+            self.assertEqual(
+                (event["kind"], event["apiVersion"], event["level"], event["stage"]),
+                ("Event", "audit.k8s.io/v1", "Metadata", "ResponseComplete"),
+            )
             self.assertEqual(event["sourceIPs"], ["127.0.0.1"])
-            self.assertEqual(event["user"], {"username": "system:anonymous", "groups": ["system:unauthenticated"]})
-            self.assertEqual(event["annotations"], {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""})
+            self.assertEqual(
+                event["user"], {"username": "system:anonymous", "groups": ["system:unauthenticated"]}
+            )
+            self.assertEqual(
+                event["annotations"],
+                {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""},
+            )
             for key in "requestReceivedTimestamp", "stageTimestamp":
                 self.assertRegex(event[key], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
             self.assertLessEqual(event["requestReceivedTimestamp"], event["stageTimestamp"])
         self.assertEqual(made["auditID"], headers["Audit-Id"])
-        self.assertRegex(made["auditID"], r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
-        self.assertEqual((made["verb"], made["requestURI"], made["userAgent"]), ("create", "/api/v1/namespaces/default/configmaps", "me/1.0 \"x\""))
-        self.assertEqual(made["objectRef"], {"resource": "configmaps", "namespace": "default", "name": name, "apiVersion": "v1"})
+        self.assertRegex(
+            made["auditID"], r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+        )
+        self.assertEqual(
+            (made["verb"], made["requestURI"], made["userAgent"]),
+            ("create", "/api/v1/namespaces/default/configmaps", "me/1.0 \"x\""),
+        )
+        self.assertEqual(
+            made["objectRef"],
+            {"resource": "configmaps", "namespace": "default", "name": name, "apiVersion": "v1"},
+        )
         self.assertEqual(made["responseStatus"], {"metadata": {}, "code": 201})
         self.assertEqual(missing["auditID"], "of-the-client")
-        self.assertEqual(missing["objectRef"],
-                         {"resource": "deployments", "namespace": "a", "name": "b", "apiGroup": "apps", "apiVersion": "v1", "subresource": "scale"})
-        self.assertEqual((missing["requestURI"], missing["verb"]), ("/apis/apps/v1/namespaces/a/deployments/b/scale?pretty=0", "get"))
-        self.assertEqual((missing["responseStatus"]["code"], missing["responseStatus"]["reason"]), (404, "NotFound"))
+        self.assertEqual(
+            missing["objectRef"],
+            {
+                "resource": "deployments",
+                "namespace": "a",
+                "name": "b",
+                "apiGroup": "apps",
+                "apiVersion": "v1",
+                "subresource": "scale",
+            },
+        )
+        self.assertEqual(
+            (missing["requestURI"], missing["verb"]),
+            ("/apis/apps/v1/namespaces/a/deployments/b/scale?pretty=0", "get"),
+        )
+        self.assertEqual(
+            (missing["responseStatus"]["code"], missing["responseStatus"]["reason"]), (404, "NotFound")
+        )
         self.assertNotIn("objectRef", ready)
         self.assertNotIn("in-the-body", open(path).read())
 
     def test_who_and_what_was_decided_but_no_tokens(self):
         path = self.place("audit")
-        server = self.server("--audit-log", path, "--audit-level", "RequestResponse", "--token-file", self.place("tokens", TOKENS), "--authorization-policy",
-                             self.place("policy", json.dumps(POLICY)))
-        for token, code in ("s3cret-of-ann", 200), ("s3cret-of-bob", 403), ("s3cret-of-none", 401), (None, 401):
+        server = self.server(
+            "--audit-log",
+            path,
+            "--audit-level",
+            "RequestResponse",
+            "--token-file",
+            self.place("tokens", TOKENS),
+            "--authorization-policy",
+            self.place("policy", json.dumps(POLICY)),
+        )
+        for token, code in (
+            ("s3cret-of-ann", 200),
+            ("s3cret-of-bob", 403),
+            ("s3cret-of-none", 401),
+            (None, 401),
+        ):
             self.assertEqual(server.request("GET", "/api/v1/pods", token=token)[0], code)
         self.assertEqual(server.end(), 0)
         ann, bob, unknown, nobody = [json.loads(line) for line in lines_of(path)]
-        self.assertEqual(ann["user"], {"username": "ann", "uid": "17", "groups": ["dev", "ops", "system:authenticated"]})
+        self.assertEqual(
+            ann["user"], {"username": "ann", "uid": "17", "groups": ["dev", "ops", "system:authenticated"]}
+        )
         self.assertEqual(ann["annotations"]["authorization.k8s.io/decision"], "allow")
         self.assertEqual((bob["user"]["username"], bob["responseStatus"]["code"]), ("bob", 403))
         self.assertEqual(bob["annotations"]["authorization.k8s.io/decision"], "forbid")
         self.assertEqual((unknown["user"], unknown["responseStatus"]["code"]), ({}, 401))
         self.assertNotIn("annotations", unknown)
-        self.assertEqual((nobody["user"]["username"], nobody["annotations"]["authorization.k8s.io/decision"]), ("system:anonymous", "forbid"))
+        self.assertEqual(
+            (nobody["user"]["username"], nobody["annotations"]["authorization.k8s.io/decision"]),
+            ("system:anonymous", "forbid"),
+        )
         self.assertNotIn("s3cret", open(path).read())
 
     def test_bodies_but_none_of_secrets(self):
@@ -183,12 +253,38 @@ class Audit(Operation):
         objects = "/api/v1/namespaces/default/"
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"x": "aGlkZGVu"}}
         self.assertEqual(server.request("POST", objects + "secrets", secret)[0], 201)
-        self.assertEqual(server.request("PATCH", objects + "secrets/s", {"data": {"x": "aGlkZGVu"}}, Content_Type="application/merge-patch+json")[0], 200)
-        self.assertGreaterEqual(server.request("PUT", objects + "secrets/s", {**secret, "data": "aGlkZGVu"})[0], 400)
+        self.assertEqual(
+            server.request(
+                "PATCH",
+                objects + "secrets/s",
+                {"data": {"x": "aGlkZGVu"}},
+                Content_Type="application/merge-patch+json",
+            )[0],
+            200,
+        )
+        self.assertGreaterEqual(
+            server.request("PUT", objects + "secrets/s", {**secret, "data": "aGlkZGVu"})[0], 400
+        )
         self.assertEqual(server.request("GET", objects + "secrets/s")[0], 200)
         self.assertEqual(server.request("POST", objects + "configmaps", config_map("a", v="1"))[0], 201)
-        self.assertEqual(server.request("PATCH", objects + "configmaps/a", {"data": {"v": "2"}}, Content_Type="application/merge-patch+json")[0], 200)
-        self.assertEqual(server.request("POST", objects + "configmaps", config_map("b", v="1"), Accept="application/vnd.kubernetes.protobuf")[0], 201)
+        self.assertEqual(
+            server.request(
+                "PATCH",
+                objects + "configmaps/a",
+                {"data": {"v": "2"}},
+                Content_Type="application/merge-patch+json",
+            )[0],
+            200,
+        )
+        self.assertEqual(
+            server.request(
+                "POST",
+                objects + "configmaps",
+                config_map("b", v="1"),
+                Accept="application/vnd.kubernetes.protobuf",
+            )[0],
+            201,
+        )
         self.assertEqual(server.request("DELETE", objects + "configmaps/b")[0], 200)
         self.assertEqual(server.end(), 0)
         text = open(path).read()
@@ -205,10 +301,18 @@ class Audit(Operation):
         self.assertTrue(events[6]["responseObject"]["metadata"]["resourceVersion"])
         self.assertEqual(events[7]["responseObject"]["kind"], "Status")
         # The log can be converted into an event log, which has the objects at their revisions.
-        if "--from-audit" not in subprocess.run([PROGRAM, "record", "--help"], capture_output=True, text=True).stdout:
+        if (
+            "--from-audit"
+            not in subprocess.run([PROGRAM, "record", "--help"], capture_output=True, text=True).stdout
+        ):
             return
         log = self.place("recorded")
-        subprocess.run([PROGRAM, "record", "--from-audit", path, "--output", log], check=True, capture_output=True, timeout=GUARD)
+        subprocess.run(
+            [PROGRAM, "record", "--from-audit", path, "--output", log],
+            check=True,
+            capture_output=True,
+            timeout=GUARD,
+        )
         recorded = open(log).read()
         self.assertIn("configmaps/default/a", recorded)
         self.assertIn(events[5]["responseObject"]["metadata"]["resourceVersion"], recorded)
@@ -220,7 +324,10 @@ class Audit(Operation):
         with urllib.request.urlopen(server.url + "/api/v1/pods?watch=true", timeout=GUARD) as watch:
             until(lambda: os.path.getsize(path), server.process, path)
             started = json.loads(lines_of(path)[0])
-            self.assertEqual((started["stage"], started["verb"], started["responseStatus"]["code"]), ("ResponseStarted", "watch", 200))
+            self.assertEqual(
+                (started["stage"], started["verb"], started["responseStatus"]["code"]),
+                ("ResponseStarted", "watch", 200),
+            )
             self.assertEqual(server.end(), 0)
             watch.read()
         stages = [json.loads(line) for line in lines_of(path)]
@@ -232,7 +339,11 @@ class Audit(Operation):
         for _ in range(20):
             self.assertEqual(server.request("GET", "/api/v1/pods")[0], 200)
         while True:
-            metrics = dict(line.rsplit(" ", 1) for line in server.request("GET", "/metrics")[1].splitlines() if not line.startswith("#"))
+            metrics = dict(
+                line.rsplit(" ", 1)
+                for line in server.request("GET", "/metrics")[1].splitlines()
+                if not line.startswith("#")
+            )
             if int(metrics['apiserver_audit_error_total{plugin="log"}']) >= 20:
                 break
         self.assertGreaterEqual(int(metrics["apiserver_audit_event_total"]), 20)
@@ -253,7 +364,9 @@ class Audit(Operation):
 
     def test_mistakes_are_named(self):
         code, said = refused("--listen", "127.0.0.1:0", "--audit-log", "/nowhere/audit")
-        self.assertEqual((code, "audit log /nowhere/audit: No such file or directory" in said), (1, True), said)
+        self.assertEqual(
+            (code, "audit log /nowhere/audit: No such file or directory" in said), (1, True), said
+        )
         code, said = refused("--listen", "127.0.0.1:0", "--access-log", self.directory)
         self.assertEqual((code, "access log %s: Is a directory" % self.directory in said), (1, True), said)
         code, said = refused("--audit-level", "Everything")
@@ -261,12 +374,17 @@ class Audit(Operation):
 
 
 class Access(Operation):
-    LINE = re.compile(r'^(\S+) - (\S+) \[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d \+0000)\] "([^"]*)" (\d{3}) (\d+) "-" "([^"]*)" (\d+\.\d{6}) (\S+)$')
+    LINE = re.compile(
+        r'^(\S+) - (\S+) \[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d \+0000)\] '
+        r'"([^"]*)" (\d{3}) (\d+) "-" "([^"]*)" (\d+\.\d{6}) (\S+)$'
+    )
 
     def test_a_line_for_each_answer(self):
         path = self.place("access")
         server = self.server("--access-log", path, "--token-file", self.place("tokens", TOKENS))
-        body = server.request("GET", "/api/v1/pods?limit=3", token="s3cret-of-ann", User_Agent='a "quoted" \\ name')[1]
+        body = server.request(
+            "GET", "/api/v1/pods?limit=3", token="s3cret-of-ann", User_Agent='a "quoted" \\ name'
+        )[1]
         server.request("GET", "/api/v1/pods", token="s3cret-of-none")
         with socket.create_connection(server.url.split("//")[1].split(":"), timeout=GUARD) as connection:
             connection.sendall(b"NONSENSE\r\n\r\n")
@@ -275,7 +393,9 @@ class Access(Operation):
         self.assertEqual(server.end(), 0)
         lines = lines_of(path)
         first, second, third = [self.LINE.match(line).groups() for line in lines]
-        self.assertEqual(first[:2] + first[3:5], ("127.0.0.1", "ann", "GET /api/v1/pods?limit=3 HTTP/1.1", "200"))
+        self.assertEqual(
+            first[:2] + first[3:5], ("127.0.0.1", "ann", "GET /api/v1/pods?limit=3 HTTP/1.1", "200")
+        )
         self.assertEqual(first[6], "a \\x22quoted\\x22 \\x5C name")
         self.assertGreater(int(first[5]), len(body))
         self.assertEqual((second[1], second[4]), ("-", "401"))
@@ -353,8 +473,11 @@ class ServiceManager(Operation):
         self.assertIn("STOPPING", manager.hear())
 
     def test_mistakes_are_named(self):
-        for environment, words in (({"NOTIFY_SOCKET": "relative"}, "NOTIFY_SOCKET=relative"), ({"NOTIFY_SOCKET": "/" + 200 * "x"}, "NOTIFY_SOCKET=/xx"),
-                                   ({"WATCHDOG_USEC": "soon"}, "WATCHDOG_USEC=soon")):
+        for environment, words in (
+            ({"NOTIFY_SOCKET": "relative"}, "NOTIFY_SOCKET=relative"),
+            ({"NOTIFY_SOCKET": "/" + 200 * "x"}, "NOTIFY_SOCKET=/xx"),
+            ({"WATCHDOG_USEC": "soon"}, "WATCHDOG_USEC=soon"),
+        ):
             code, said = refused(environment=environment)
             self.assertEqual((code, words in said), (2, True), said)
         # A missing notification socket does not keep the server from serving.
@@ -365,8 +488,11 @@ class ServiceManager(Operation):
     # A shell puts the sockets where systemd has them, and knows the process id that the server will have.
     def handed_over(self, *sockets, count=None):
         moves = " ".join("exec %d<&%d;" % (3 + i, given.fileno()) for i, given in enumerate(sockets))
-        return {"prefix": ["bash", "-c", moves + ' LISTEN_PID=$$ exec "$@"', "bash"], "pass_fds": [given.fileno() for given in sockets],
-                "environment": {"LISTEN_FDS": str(len(sockets) if count is None else count)}}
+        return {
+            "prefix": ["bash", "-c", moves + ' LISTEN_PID=$$ exec "$@"', "bash"],
+            "pass_fds": [given.fileno() for given in sockets],
+            "environment": {"LISTEN_FDS": str(len(sockets) if count is None else count)},
+        }
 
     def test_a_socket_that_was_handed_over(self):
         with socket.create_server(("127.0.0.1", 0)) as given:
@@ -392,11 +518,17 @@ class ServiceManager(Operation):
             self.assertRegex(lines_of(self.place("access"))[0], "^- - system:anonymous ")
 
     def test_sockets_that_cannot_be_served(self):
-        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two, \
-                socket.create_server(("0.0.0.0", 0)) as open_to_all, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
-            for sockets, arguments, words in (((one, two), (), "LISTEN_FDS passes 2 sockets"), ((datagrams,), (), "no stream socket that listens"),
-                                              ((open_to_all,), (), "without authentication only loopback addresses"),
-                                              ((one,), ("--listen", "127.0.0.1:0"), "which excludes --listen")):
+        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(
+            ("127.0.0.1", 0)
+        ) as two, socket.create_server(("0.0.0.0", 0)) as open_to_all, socket.socket(
+            socket.AF_INET, socket.SOCK_DGRAM
+        ) as datagrams:
+            for sockets, arguments, words in (
+                ((one, two), (), "LISTEN_FDS passes 2 sockets"),
+                ((datagrams,), (), "no stream socket that listens"),
+                ((open_to_all,), (), "without authentication only loopback addresses"),
+                ((one,), ("--listen", "127.0.0.1:0"), "which excludes --listen"),
+            ):
                 code, said = refused(*arguments, **self.handed_over(*sockets))
                 self.assertEqual((code, words in said), (2, True), said)
         code, said = refused(**self.handed_over(count=1))
@@ -426,7 +558,9 @@ class End(Operation):
             self.assertEqual(code, 500)
             self.assertIn("[-]shutdown failed", body)
             self.assertEqual(server.request("GET", "/livez")[0], 200)
-            self.assertEqual(server.request("POST", "/api/v1/namespaces/default/configmaps", config_map("late"))[0], 201)
+            self.assertEqual(
+                server.request("POST", "/api/v1/namespaces/default/configmaps", config_map("late"))[0], 201
+            )
             server.signal(signal.SIGHUP)
             server.wait_for("were read again")
             self.assertEqual(server.end(), 0)  # a second signal ends it at once
@@ -447,18 +581,40 @@ class Encryption(unittest.TestCase):
     def config(self, *providers, resources=("secrets",)):
         path = os.path.join(self.scratch.name, "encryption.json")
         with open(path, "w", encoding="utf-8") as file:
-            json.dump({"kind": "EncryptionConfiguration", "apiVersion": "apiserver.config.k8s.io/v1", "resources": [{"resources": list(resources), "providers": list(providers)}]}, file)
+            json.dump(
+                {
+                    "kind": "EncryptionConfiguration",
+                    "apiVersion": "apiserver.config.k8s.io/v1",
+                    "resources": [{"resources": list(resources), "providers": list(providers)}],
+                },
+                file,
+            )
         return path
 
-    KEYS = {name: {"name": name, "secret": base64.b64encode(name[:1].encode() * 32).decode()} for name in ("old", "new")}
+    KEYS = {
+        name: {"name": name, "secret": base64.b64encode(name[:1].encode() * 32).decode()}
+        for name in ("old", "new")
+    }
 
     def gcm(self, *names):
         return {"aesgcm": {"keys": [self.KEYS[name] for name in names]}}
 
     def start(self, config):
         """Several configurations in succession on one data directory."""
-        process = subprocess.Popen([PROGRAM, "serve", "--data-dir", os.path.join(self.scratch.name, "data"), "--listen", "127.0.0.1:0", "--encryption-provider-config", config],
-                                   stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [
+                PROGRAM,
+                "serve",
+                "--data-dir",
+                os.path.join(self.scratch.name, "data"),
+                "--listen",
+                "127.0.0.1:0",
+                "--encryption-provider-config",
+                config,
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         for line in process.stderr:
             if line.startswith("vedette: ready"):
                 threading.Thread(target=process.stderr.read, daemon=True).start()
@@ -475,11 +631,18 @@ class Encryption(unittest.TestCase):
             with urllib.request.urlopen(path + "/word", timeout=GUARD) as answer:
                 return json.load(answer)
         body = json.dumps({"metadata": {"name": "word"}, "stringData": {"word": value}}).encode()
-        with urllib.request.urlopen(urllib.request.Request(path, body, {"Content-Type": "application/json"}), timeout=GUARD) as answer:
+        with urllib.request.urlopen(
+            urllib.request.Request(path, body, {"Content-Type": "application/json"}), timeout=GUARD
+        ) as answer:
             return json.load(answer)
 
     def replace(self, url, value):
-        request = urllib.request.Request(url + "/api/v1/namespaces/default/secrets/word", json.dumps(value).encode(), {"Content-Type": "application/json"}, method="PUT")
+        request = urllib.request.Request(
+            url + "/api/v1/namespaces/default/secrets/word",
+            json.dumps(value).encode(),
+            {"Content-Type": "application/json"},
+            method="PUT",
+        )
         with urllib.request.urlopen(request, timeout=GUARD) as answer:
             return json.load(answer)
 
@@ -503,8 +666,12 @@ class Encryption(unittest.TestCase):
         self.assertEqual(there["data"], created["data"])
         self.assertFalse(self.on_disk(b"k8s:enc:aesgcm:v1:new:"))
         written = self.replace(url, there)  # only the stored form changes
-        self.assertGreater(int(written["metadata"]["resourceVersion"]), int(there["metadata"]["resourceVersion"]))
-        self.assertEqual(self.replace(url, written)["metadata"]["resourceVersion"], written["metadata"]["resourceVersion"])
+        self.assertGreater(
+            int(written["metadata"]["resourceVersion"]), int(there["metadata"]["resourceVersion"])
+        )
+        self.assertEqual(
+            self.replace(url, written)["metadata"]["resourceVersion"], written["metadata"]["resourceVersion"]
+        )
         self.end(process)
         self.assertTrue(self.on_disk(b"k8s:enc:aesgcm:v1:new:"))
         process, url = self.start(self.config(self.gcm("new")))
@@ -522,16 +689,38 @@ class Encryption(unittest.TestCase):
             self.assertEqual(caught.exception.code, 500)
         with urllib.request.urlopen(url + "/metrics", timeout=GUARD) as answer:
             text = answer.read().decode()
-        self.assertRegex(text, r'apiserver_storage_transformation_operations_total\{status="Internal",transformation_type="from_storage"\} [1-9]')
+        self.assertRegex(
+            text,
+            r'apiserver_storage_transformation_operations_total\{status="Internal",'
+            r'transformation_type="from_storage"\} [1-9]',
+        )
         self.end(process)
 
     def test_files_that_are_wrong(self):
         small = {"aesgcm": {"keys": [{"name": "a", "secret": "AAAA"}]}}
-        for providers, resources, words in (([{"aescbc": {}}], ["secrets"], "aescbc is not supported"), ([{"aesgcm": {}}], ["secrets"], "keys is missing"),
-                                            ([small], ["secrets"], "16, 24 or 32 bytes"), ([self.gcm("old")], ["nothing"], "unknown resource of the core group"),
-                                            ([], ["secrets"], "providers is missing or empty"), ([self.gcm("old")], [], "resources is missing or empty")):
+        for providers, resources, words in (
+            ([{"aescbc": {}}], ["secrets"], "aescbc is not supported"),
+            ([{"aesgcm": {}}], ["secrets"], "keys is missing"),
+            ([small], ["secrets"], "16, 24 or 32 bytes"),
+            ([self.gcm("old")], ["nothing"], "unknown resource of the core group"),
+            ([], ["secrets"], "providers is missing or empty"),
+            ([self.gcm("old")], [], "resources is missing or empty"),
+        ):
             config = self.config(*providers, resources=resources)
-            done = subprocess.run([PROGRAM, "serve", "--memory", "--listen", "127.0.0.1:0", "--encryption-provider-config", config], capture_output=True, text=True, timeout=GUARD)
+            done = subprocess.run(
+                [
+                    PROGRAM,
+                    "serve",
+                    "--memory",
+                    "--listen",
+                    "127.0.0.1:0",
+                    "--encryption-provider-config",
+                    config,
+                ],
+                capture_output=True,
+                text=True,
+                timeout=GUARD,
+            )
             self.assertIn(done.returncode, (1, 2))
             self.assertIn(words, done.stderr)
             self.assertIn(config, done.stderr)

@@ -4,6 +4,7 @@ built already.
 
     test_quickstart.py SCRIPT
 """
+
 import glob
 import re
 import signal
@@ -20,16 +21,36 @@ class QuickstartTest(unittest.TestCase):
     def test_it_runs_twice_from_anywhere_and_leaves_nothing(self):
         for _ in range(2):
             with tempfile.TemporaryDirectory() as folder:
-                result = subprocess.run([SCRIPT], cwd=folder, env=self.environment(folder), capture_output=True, text=True, timeout=300)
+                result = subprocess.run(
+                    [SCRIPT],
+                    cwd=folder,
+                    env=self.environment(folder),
+                    capture_output=True,
+                    text=True,
+                    timeout=300,
+                )
                 self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-                for expected in (r"-> ADDED +pod/hello", r"-> MODIFIED pod/hello", r"-> DELETED +pod/hello", r'"color": "blue"', "kubectl"):
+                for expected in (
+                    r"-> ADDED +pod/hello",
+                    r"-> MODIFIED pod/hello",
+                    r"-> DELETED +pod/hello",
+                    r'"color": "blue"',
+                    "kubectl",
+                ):
                     self.assertRegex(result.stdout, expected)
                 self.assertNotIn("Killed", result.stderr)
                 self.assertEqual(glob.glob(folder + "/*"), [])
 
     def test_stay_serves_until_interrupted(self):
         with tempfile.TemporaryDirectory() as folder:
-            process = subprocess.Popen([SCRIPT, "--stay"], cwd="/", env=self.environment(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            process = subprocess.Popen(
+                [SCRIPT, "--stay"],
+                cwd="/",
+                env=self.environment(folder),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
             url = None
             said = ""
             for line in process.stdout:
@@ -52,6 +73,7 @@ class QuickstartTest(unittest.TestCase):
 
     def environment(self, folder):
         import os
+
         return dict(os.environ, TMPDIR=folder)
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """vedette replay: printing a log, comparing, and serving.
 
-    test_replay.py PROGRAM LOG [TEST...]        LOG: examples/small-cluster.ndjson
+test_replay.py PROGRAM LOG [TEST...]        LOG: examples/small-cluster.ndjson
 """
+
 import http.client
 import json
 import os
@@ -25,7 +26,9 @@ with open(LOG, encoding="utf-8") as file:
 
 
 def replay(*arguments, log=LOG, stdin=None):
-    return subprocess.run([PROGRAM, "replay", log, *arguments], capture_output=True, text=True, timeout=GUARD, input=stdin)
+    return subprocess.run(
+        [PROGRAM, "replay", log, *arguments], capture_output=True, text=True, timeout=GUARD, input=stdin
+    )
 
 
 def lines(*arguments, log=LOG):
@@ -41,7 +44,9 @@ def changes(prefix):
     for line in TEXT.splitlines():
         record = json.loads(line)
         if "rev" in record and record["key"].startswith(prefix):
-            kind = "DELETED" if record["type"] == "DELETE" else "MODIFIED" if record["key"] in there else "ADDED"
+            kind = (
+                "DELETED" if record["type"] == "DELETE" else "MODIFIED" if record["key"] in there else "ADDED"
+            )
             (there.discard if kind == "DELETED" else there.add)(record["key"])
             result.append((record["rev"], kind, record["key"]))
     return result
@@ -59,9 +64,14 @@ class Printing(unittest.TestCase):
         pods = lines("--watch", "pods")
         name = pods[0]["object"]["metadata"]["name"]
         for spec in ("po?name=%s&namespace=shop" % name, "pods?fieldSelector=metadata.name%%3D%s" % name):
-            self.assertEqual([e["rev"] for e in lines("--watch", spec)], [e["rev"] for e in pods if e["object"]["metadata"]["name"] == name])
+            self.assertEqual(
+                [e["rev"] for e in lines("--watch", spec)],
+                [e["rev"] for e in pods if e["object"]["metadata"]["name"] == name],
+            )
         self.assertEqual(lines("--watch", "pods?namespace=other"), [])
-        self.assertEqual({e["key"] for e in lines("--watch", "deployments.apps")}, {"/registry/deployments/shop/web"})
+        self.assertEqual(
+            {e["key"] for e in lines("--watch", "deployments.apps")}, {"/registry/deployments/shop/web"}
+        )
 
     def test_a_watch_from_a_revision_gets_what_came_after(self):
         pods = lines("--watch", "pods")
@@ -70,19 +80,35 @@ class Printing(unittest.TestCase):
         self.assertEqual([e["rev"] for e in seen], [e["rev"] for e in pods if e["rev"] > middle])
 
     def test_initial_state_and_bookmark(self):
-        seen = lines("--start", "30", "--watch", "pods?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+        seen = lines(
+            "--start",
+            "30",
+            "--watch",
+            "pods?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+        )
         first = next(i for i, e in enumerate(seen) if e["type"] == "BOOKMARK")
         self.assertTrue(seen[first]["initialEventsEnd"])
         self.assertEqual(seen[first]["rev"], 30)
         self.assertTrue(all(e["type"] == "ADDED" and e["rev"] <= 30 for e in seen[:first]))
-        self.assertTrue(all(e["rev"] > 30 for e in seen[first + 1:]))
+        self.assertTrue(all(e["rev"] > 30 for e in seen[first + 1 :]))
 
     def test_until(self):
-        self.assertEqual([e["rev"] for e in lines("--until", "20", "--watch", "pods")], [r for r, _, _ in changes("/registry/pods/") if r <= 20])
+        self.assertEqual(
+            [e["rev"] for e in lines("--until", "20", "--watch", "pods")],
+            [r for r, _, _ in changes("/registry/pods/") if r <= 20],
+        )
         self.assertEqual(len(lines("--until", "1000", "--watch", "pods")), 21)
 
     def test_the_same_seed_prints_the_same_bytes(self):
-        faults = ["--watch", "pods", "--watch", "nodes", "--resume", "--faults", "disconnect=0.1,compact=0.1,error=0.05,delay=80ms,slow=3ms"]
+        faults = [
+            "--watch",
+            "pods",
+            "--watch",
+            "nodes",
+            "--resume",
+            "--faults",
+            "disconnect=0.1,compact=0.1,error=0.05,delay=80ms,slow=3ms",
+        ]
         runs = [replay("--seed", str(seed), *faults).stdout for seed in (1, 1, 2)]
         self.assertEqual(runs[0], runs[1])
         self.assertNotEqual(runs[0], runs[2])
@@ -91,7 +117,15 @@ class Printing(unittest.TestCase):
         expected = changes("/registry/pods/")
         ends = set()
         for seed in range(8):
-            seen = lines("--seed", str(seed), "--watch", "pods", "--resume", "--faults", "disconnect=0.2,delay=80ms,delay-rate=0.5")
+            seen = lines(
+                "--seed",
+                str(seed),
+                "--watch",
+                "pods",
+                "--resume",
+                "--faults",
+                "disconnect=0.2,delay=80ms,delay-rate=0.5",
+            )
             ends |= {e["end"] for e in seen if "end" in e}
             self.assertEqual([(e["rev"], e["type"], e["key"]) for e in seen if "rev" in e], expected)
         # A cut of the store's watch affects the reflector only; the watches of the cache do not notice.
@@ -100,9 +134,24 @@ class Printing(unittest.TestCase):
     def test_kinds_overtake_each_other_and_none_itself(self):
         overtaken = 0
         for seed in range(4):
-            seen = lines("--seed", str(seed), "--watch", "pods", "--watch", "deployments.apps", "--watch", "replicasets.apps", "--faults", "delay=10s,delay-rate=0.5")
-            for watch, prefix in enumerate(("/registry/pods/", "/registry/deployments/", "/registry/replicasets/")):
-                self.assertEqual([(e["rev"], e["type"], e["key"]) for e in seen if e["watch"] == watch], changes(prefix))
+            seen = lines(
+                "--seed",
+                str(seed),
+                "--watch",
+                "pods",
+                "--watch",
+                "deployments.apps",
+                "--watch",
+                "replicasets.apps",
+                "--faults",
+                "delay=10s,delay-rate=0.5",
+            )
+            for watch, prefix in enumerate(
+                ("/registry/pods/", "/registry/deployments/", "/registry/replicasets/")
+            ):
+                self.assertEqual(
+                    [(e["rev"], e["type"], e["key"]) for e in seen if e["watch"] == watch], changes(prefix)
+                )
             revisions = [e["rev"] for e in seen]
             overtaken += revisions != sorted(revisions)
         self.assertGreater(overtaken, 0)
@@ -137,22 +186,44 @@ class Printing(unittest.TestCase):
         done = replay("--watch", "nodes", log="-", stdin=TEXT)
         self.assertEqual(len(done.stdout.splitlines()), 2)
 
-
     def test_rounds(self):
         once, thrice = lines("--watch", "pods"), lines("--watch", "pods", "--loop", "3")
         self.assertEqual(thrice[: len(once)], once)
         revisions = [event["rev"] for event in thrice]
         self.assertEqual(revisions, sorted(revisions))
         created = [event["object"]["metadata"]["name"] for event in once if event["type"] == "ADDED"]
-        self.assertEqual([event["object"]["metadata"]["name"] for event in thrice if event["type"] == "ADDED"], created * 3)
+        self.assertEqual(
+            [event["object"]["metadata"]["name"] for event in thrice if event["type"] == "ADDED"], created * 3
+        )
         self.assertEqual(replay("--watch", "pods", "--loop", "0").returncode, 2)
         self.assertLessEqual(lines("--watch", "pods", "--loop", "0", "--until", "500")[-1]["rev"], 500)
 
     def test_every_fault_is_the_same_again(self):
-        for faults in ("disconnect=0.1", "compact=0.05", "error=0.1", "delay=2s,delay-rate=0.5", "stale=3s", "slow=1s", "refuse=0.3", "too-large=0.3", "disconnect@20,error@25,compact@30",
-                       "disconnect=0.05,compact=0.02,error=0.05,delay=1s,stale=1s,slow=100ms,refuse=0.1,too-large=0.1"):
+        for faults in (
+            "disconnect=0.1",
+            "compact=0.05",
+            "error=0.1",
+            "delay=2s,delay-rate=0.5",
+            "stale=3s",
+            "slow=1s",
+            "refuse=0.3",
+            "too-large=0.3",
+            "disconnect@20,error@25,compact@30",
+            "disconnect=0.05,compact=0.02,error=0.05,delay=1s,stale=1s,slow=100ms,refuse=0.1,too-large=0.1",
+        ):
             for more in ((), ("--loop", "3")):
-                arguments = ("--watch", "pods", "--watch", "deployments.apps", "--resume", "--seed", "7", "--faults", faults, *more)
+                arguments = (
+                    "--watch",
+                    "pods",
+                    "--watch",
+                    "deployments.apps",
+                    "--resume",
+                    "--seed",
+                    "7",
+                    "--faults",
+                    faults,
+                    *more,
+                )
                 first, second = replay(*arguments), replay(*arguments)
                 self.assertEqual(first.returncode, 0, first.stderr)
                 self.assertEqual(first.stdout, second.stdout, faults)
@@ -201,18 +272,19 @@ class Expecting(unittest.TestCase):
 class Mistakes(unittest.TestCase):
     def test_each_is_said_and_ends_with_its_status(self):
         for status, text, *arguments in (
-                (2, "no output: give --watch"),
-                (2, "unknown kind", "--watch", "flowers"),
-                (2, "field label not supported: spec.color", "--watch", "pods?fieldSelector=spec.color%3Dred"),
-                (2, "resourceVersion", "--watch", "pods?resourceVersion=old"),
-                (2, "the kind is not namespaced", "--watch", "nodes?namespace=a"),
-                (2, "%XX", "--watch", "pods?namespace=%4"),
-                (2, "unknown fault", "--watch", "pods", "--faults", "meteor=1"),
-                (2, "--speed", "--watch", "pods", "--speed", "-3"),
-                (2, "--listen excludes", "--watch", "pods", "--listen", "127.0.0.1:0"),
-                (2, "require --listen", "--watch", "pods", "--read-only"),
-                (1, "No such file", "--watch", "pods", "--expect", "/nowhere/at/all"),
-                (2, "cannot open", "--watch", "pods", "--resources", "/nowhere/at/all")):
+            (2, "no output: give --watch"),
+            (2, "unknown kind", "--watch", "flowers"),
+            (2, "field label not supported: spec.color", "--watch", "pods?fieldSelector=spec.color%3Dred"),
+            (2, "resourceVersion", "--watch", "pods?resourceVersion=old"),
+            (2, "the kind is not namespaced", "--watch", "nodes?namespace=a"),
+            (2, "%XX", "--watch", "pods?namespace=%4"),
+            (2, "unknown fault", "--watch", "pods", "--faults", "meteor=1"),
+            (2, "--speed", "--watch", "pods", "--speed", "-3"),
+            (2, "--listen excludes", "--watch", "pods", "--listen", "127.0.0.1:0"),
+            (2, "require --listen", "--watch", "pods", "--read-only"),
+            (1, "No such file", "--watch", "pods", "--expect", "/nowhere/at/all"),
+            (2, "cannot open", "--watch", "pods", "--resources", "/nowhere/at/all"),
+        ):
             done = replay(*arguments)
             self.assertEqual(done.returncode, status, (arguments, done.stderr))
             self.assertIn(text, done.stderr)
@@ -220,7 +292,11 @@ class Mistakes(unittest.TestCase):
 
     def test_logs_that_are_none(self):
         with tempfile.NamedTemporaryFile("w") as file:
-            file.write('{"vedetteLog":1}\n{"rev":2,"type":"PUT","key":"/registry/pods/a/b","value":{}}\n{"rev":"x"}\n')
+            file.write(
+                '{"vedetteLog":1}\n'
+                '{"rev":2,"type":"PUT","key":"/registry/pods/a/b","value":{}}\n'
+                '{"rev":"x"}\n'
+            )
             file.flush()
             done = replay("--watch", "pods", log=file.name)
             self.assertEqual(done.returncode, 1)
@@ -248,22 +324,37 @@ class Changed(unittest.TestCase):
         with tempfile.NamedTemporaryFile(suffix=".ndjson") as file:
             file.write(data)
             file.flush()
-            return subprocess.run([PROGRAM, "serve", "--memory", "--listen", "127.0.0.1:0", "--load", file.name, *options], capture_output=True, text=True, timeout=GUARD)
+            return subprocess.run(
+                [PROGRAM, "serve", "--memory", "--listen", "127.0.0.1:0", "--load", file.name, *options],
+                capture_output=True,
+                text=True,
+                timeout=GUARD,
+            )
 
     def test_a_line_less_or_twice(self):
         self.assertEqual(self.replay(self.text, "--strict").returncode, 0)
         for number in range(0, len(self.lines) - 1, max(1, len(self.lines) // 25)):
             for lines_of_it in (0, 2):
-                done = self.replay(b"".join(self.lines[:number] + self.lines[number:number + 1] * lines_of_it + self.lines[number + 1:]))
+                done = self.replay(
+                    b"".join(
+                        self.lines[:number]
+                        + self.lines[number : number + 1] * lines_of_it
+                        + self.lines[number + 1 :]
+                    )
+                )
                 self.assertEqual(done.returncode, 1, (number, lines_of_it))
                 if number:
                     self.assertRegex(done.stderr, r":\d+: ")
 
     def test_a_bit(self):
         for at in range(0, len(self.text), max(1, len(self.text) // 60)):
-            done = self.replay(self.text[:at] + bytes([self.text[at] ^ 1 << at % 8]) + self.text[at + 1:], "--strict")
+            done = self.replay(
+                self.text[:at] + bytes([self.text[at] ^ 1 << at % 8]) + self.text[at + 1 :], "--strict"
+            )
             self.assertEqual(done.returncode, 1, at)
-        self.assertEqual(self.load(self.text[:500] + bytes([self.text[500] ^ 1]) + self.text[501:]).returncode, 1)
+        self.assertEqual(
+            self.load(self.text[:500] + bytes([self.text[500] ^ 1]) + self.text[501:]).returncode, 1
+        )
 
     def test_an_end_that_is_missing(self):
         done = self.replay(b"".join(self.lines[:-1]))
@@ -273,7 +364,11 @@ class Changed(unittest.TestCase):
         cut = b"".join(self.lines[:-2]) + self.lines[-2][:9]
         done = self.replay(cut)
         self.assertEqual(done.returncode, 0)
-        self.assertIn("is torn at line %d: 1 whole records and %d bytes" % (len(self.lines) - 2, len(self.lines[-3]) + 9), done.stderr)
+        self.assertIn(
+            "is torn at line %d: 1 whole records and %d bytes"
+            % (len(self.lines) - 2, len(self.lines[-3]) + 9),
+            done.stderr,
+        )
         self.assertEqual(self.replay(cut, "--strict").returncode, 1)
         done = self.load(cut, "--strict")
         self.assertEqual(done.returncode, 1)
@@ -282,7 +377,9 @@ class Changed(unittest.TestCase):
 
 class Serving(unittest.TestCase):
     def start(self, *arguments):
-        process = subprocess.Popen([PROGRAM, "replay", LOG, "--listen", "127.0.0.1:0", *arguments], stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [PROGRAM, "replay", LOG, "--listen", "127.0.0.1:0", *arguments], stderr=subprocess.PIPE, text=True
+        )
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.kill)
         ready = process.stderr.readline()
@@ -305,16 +402,23 @@ class Serving(unittest.TestCase):
 
     def test_the_recorded_cluster_is_there_with_its_revisions(self):
         process, url = self.start()
-        state = {key for _, kind, key in changes("/registry/pods/") if kind != "DELETED"} - \
-                {key for _, kind, key in changes("/registry/pods/") if kind == "DELETED"}
+        state = {key for _, kind, key in changes("/registry/pods/") if kind != "DELETED"} - {
+            key for _, kind, key in changes("/registry/pods/") if kind == "DELETED"
+        }
         pods = self.get(url + "/api/v1/pods?resourceVersion=43")
-        self.assertEqual({p["metadata"]["name"] for p in pods["items"]}, {key.split("/")[-1] for key in state})
+        self.assertEqual(
+            {p["metadata"]["name"] for p in pods["items"]}, {key.split("/")[-1] for key in state}
+        )
         self.assertEqual(pods["metadata"]["resourceVersion"], "43")
         with urllib.request.urlopen(url + "/api/v1/namespaces") as answer:
             self.assertNotIn("43", [n["metadata"]["resourceVersion"] for n in json.load(answer)["items"]])
         # A controller under test may write.
-        request = urllib.request.Request(url + "/api/v1/namespaces/shop/configmaps", method="POST", headers={"Content-Type": "application/json"},
-                                         data=b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"mine"}}')
+        request = urllib.request.Request(
+            url + "/api/v1/namespaces/shop/configmaps",
+            method="POST",
+            headers={"Content-Type": "application/json"},
+            data=b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"mine"}}',
+        )
         with urllib.request.urlopen(request) as answer:
             self.assertEqual(json.load(answer)["metadata"]["resourceVersion"], "44")
         self.end(process)
@@ -326,7 +430,9 @@ class Serving(unittest.TestCase):
         while int(revision) < changes("/registry/pods/")[-1][0]:
             rest = b""
             try:
-                with urllib.request.urlopen(url + "/api/v1/pods?watch=1&timeoutSeconds=5&resourceVersion=" + revision) as stream:
+                with urllib.request.urlopen(
+                    url + "/api/v1/pods?watch=1&timeoutSeconds=5&resourceVersion=" + revision
+                ) as stream:
                     while line := stream.readline():
                         rest = line
                         event = json.loads(line)
@@ -351,8 +457,12 @@ class Serving(unittest.TestCase):
 
     def test_read_only(self):
         process, url = self.start("--read-only", "--start", "43")
-        request = urllib.request.Request(url + "/api/v1/namespaces/shop/configmaps", method="POST", headers={"Content-Type": "application/json"},
-                                         data=b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"mine"}}')
+        request = urllib.request.Request(
+            url + "/api/v1/namespaces/shop/configmaps",
+            method="POST",
+            headers={"Content-Type": "application/json"},
+            data=b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"mine"}}',
+        )
         with self.assertRaises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(request)
         self.assertEqual(caught.exception.code, 403)
@@ -363,15 +473,26 @@ class Serving(unittest.TestCase):
         process, url = self.start("--speed", "40")
         with urllib.request.urlopen(url + "/api/v1/pods?watch=1&resourceVersion=1") as stream:
             seen = [json.loads(stream.readline()) for _ in changes("/registry/pods/")]
-        self.assertEqual([(int(e["object"]["metadata"]["resourceVersion"]), e["type"]) for e in seen],
-                         [(revision, kind) for revision, kind, _ in changes("/registry/pods/")])
+        self.assertEqual(
+            [(int(e["object"]["metadata"]["resourceVersion"]), e["type"]) for e in seen],
+            [(revision, kind) for revision, kind, _ in changes("/registry/pods/")],
+        )
         self.end(process)
 
 
 class Shipped(unittest.TestCase):
     """The sample logs pass through a player, a server, a watch of every kind and a recorder: the output
     equals the input."""
-    KINDS = ("namespaces", "nodes", "pods", "configmaps", "deployments.apps", "replicasets.apps", "leases.coordination.k8s.io")
+
+    KINDS = (
+        "namespaces",
+        "nodes",
+        "pods",
+        "configmaps",
+        "deployments.apps",
+        "replicasets.apps",
+        "leases.coordination.k8s.io",
+    )
     STATE = "?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 
     def has_state(self, recording):
@@ -379,11 +500,31 @@ class Shipped(unittest.TestCase):
             return "snapshotEnd" in file.read()
 
     def record(self, log, recording, last):
-        player = subprocess.Popen([PROGRAM, "replay", log, "--listen", "127.0.0.1:0", "--paused", "--read-only"], stderr=subprocess.PIPE, text=True)
+        player = subprocess.Popen(
+            [PROGRAM, "replay", log, "--listen", "127.0.0.1:0", "--paused", "--read-only"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         try:
             url = player.stderr.readline().split()[2]
-            recorder = subprocess.Popen([PROGRAM, "record", "--server", url, "--watch-timeout", "3s", "-q", "-o", recording, "--until", str(last),
-                                         *(word for kind in self.KINDS for word in ("--kind", kind))], stderr=subprocess.PIPE, text=True)
+            recorder = subprocess.Popen(
+                [
+                    PROGRAM,
+                    "record",
+                    "--server",
+                    url,
+                    "--watch-timeout",
+                    "3s",
+                    "-q",
+                    "-o",
+                    recording,
+                    "--until",
+                    str(last),
+                    *(word for kind in self.KINDS for word in ("--kind", kind)),
+                ],
+                stderr=subprocess.PIPE,
+                text=True,
+            )
             until(lambda: os.path.exists(recording) and self.has_state(recording), recorder, recording)
             player.send_signal(signal.SIGUSR1)
             said = recorder.communicate(timeout=GUARD)[1]
@@ -408,20 +549,33 @@ class Shipped(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             recordings, threads, revisions = {}, [], {}
             for log in logs:
-                records = [json.loads(line) for line in subprocess.run(["zstd", "-dc", log], stdout=subprocess.PIPE, check=True).stdout.splitlines()]
+                records = [
+                    json.loads(line)
+                    for line in subprocess.run(
+                        ["zstd", "-dc", log], stdout=subprocess.PIPE, check=True
+                    ).stdout.splitlines()
+                ]
                 revisions[log] = sorted({record["commit"] for record in records if "commit" in record})
                 recordings[log] = os.path.join(scratch, os.path.basename(log)[:-4])
-                threads.append(threading.Thread(target=self.record, args=(log, recordings[log], revisions[log][-1])))
+                threads.append(
+                    threading.Thread(target=self.record, args=(log, recordings[log], revisions[log][-1]))
+                )
                 threads[-1].start()
             for thread in threads:
                 thread.join()
             for log in logs:
                 self.assertEqual(self.results[log], (0, ""))
-                watches = [word for kind in self.KINDS for word in ("--watch", kind + "?resourceVersion=1200")]
+                watches = [
+                    word for kind in self.KINDS for word in ("--watch", kind + "?resourceVersion=1200")
+                ]
                 original = lines(*watches, log=log)
                 self.assertGreater(len(original), 30)
                 self.assertEqual(original, lines(*watches, log=recordings[log]))
-                for revision in (1200, *(revisions[log][len(revisions[log]) * part // 4] for part in range(1, 4)), revisions[log][-1]):
+                for revision in (
+                    1200,
+                    *(revisions[log][len(revisions[log]) * part // 4] for part in range(1, 4)),
+                    revisions[log][-1],
+                ):
                     states = [word for kind in self.KINDS for word in ("--watch", kind + self.STATE)]
                     there = ("--start", str(revision), "--until", str(revision))
                     state = lines(*states, *there, log=log)

@@ -4,9 +4,10 @@ revision once and in order, and after a loss of history the difference.
 
     test_watch.py PROGRAM [TEST...]
 
-PEERS: folder with kube-apiserver, etcd and etcdctl, for the test with a real kube-apiserver; without them it is
-skipped.
+PEERS: folder with kube-apiserver, etcd and etcdctl, for the test with a real kube-apiserver; without them it
+is skipped.
 """
+
 import json
 import os
 import random
@@ -47,7 +48,9 @@ class Lines(threading.Thread):
 
 class Server:
     def __init__(self):
-        self.process = subprocess.Popen([PROGRAM, "serve", "--memory", "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [PROGRAM, "serve", "--memory", "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
+        )
         self.log = Lines(self.process.stderr)
         if not until(lambda: self.ready(), self.process):
             raise RuntimeError("the server did not start: " + "".join(self.log.lines))
@@ -64,7 +67,12 @@ class Server:
         self.process.stderr.close()
 
     def request(self, method, path, body=None):
-        request = urllib.request.Request(self.url + path, data=json.dumps(body).encode() if body else None, method=method, headers={"Content-Type": "application/json"})
+        request = urllib.request.Request(
+            self.url + path,
+            data=json.dumps(body).encode() if body else None,
+            method=method,
+            headers={"Content-Type": "application/json"},
+        )
         with urllib.request.urlopen(request, timeout=GUARD) as answer:
             return json.load(answer)
 
@@ -84,7 +92,9 @@ class Server:
     def objects(self):
         """Returns the revisions by name, and that of the list."""
         listed = self.request("GET", "/api/v1/configmaps")
-        return {item["metadata"]["name"]: int(item["metadata"]["resourceVersion"]) for item in listed["items"]}, int(listed["metadata"]["resourceVersion"])
+        return {
+            item["metadata"]["name"]: int(item["metadata"]["resourceVersion"]) for item in listed["items"]
+        }, int(listed["metadata"]["resourceVersion"])
 
 
 class Watching(unittest.TestCase):
@@ -95,8 +105,12 @@ class Watching(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
 
     def watch(self, *arguments):
-        self.process = subprocess.Popen([PROGRAM, "watch", "configmaps", "-A", "--initial", "-o", "json", *arguments],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [PROGRAM, "watch", "configmaps", "-A", "--initial", "-o", "json", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.out, self.err = Lines(self.process.stdout), Lines(self.process.stderr)
 
     def events(self):
@@ -119,10 +133,15 @@ class Watching(unittest.TestCase):
         return state
 
     def await_revision(self, revision):
-        self.assertTrue(until(lambda: revision in self.revisions(), self.process), "".join(self.err.lines) + str(self.revisions()[-5:]))
+        self.assertTrue(
+            until(lambda: revision in self.revisions(), self.process),
+            "".join(self.err.lines) + str(self.revisions()[-5:]),
+        )
 
     def await_lines(self, text, count=1):
-        self.assertTrue(until(lambda: sum(text in line for line in self.err.lines) >= count, self.process), self.err.lines)
+        self.assertTrue(
+            until(lambda: sum(text in line for line in self.err.lines) >= count, self.process), self.err.lines
+        )
 
     def end(self):
         self.assertIsNone(self.process.poll(), self.err.lines)
@@ -167,7 +186,9 @@ class WatchTest(Watching):
         self.assertGreater(self.proxy.counts["429"] + self.proxy.counts["502"], 0)
         self.assertGreater(self.proxy.counts["cuts"], 0)
         notes = [line for line in self.err.lines if "vedette watch: " in line]
-        self.assertTrue(notes and all("resuming after revision" in line or "retrying" in line for line in notes), notes)
+        self.assertTrue(
+            notes and all("resuming after revision" in line or "retrying" in line for line in notes), notes
+        )
 
     def test_retry_after_is_obeyed(self):
         self.watch("--server", self.proxy.url)
@@ -197,7 +218,11 @@ class WatchTest(Watching):
         self.end()
         self.assertEqual(self.state(), self.server.objects()[0])
         # A removed object that is known by the list alone has the revision of the list.
-        revisions = [int(event["object"]["metadata"]["resourceVersion"]) for event in self.events() if event["type"] != "DELETED"]
+        revisions = [
+            int(event["object"]["metadata"]["resourceVersion"])
+            for event in self.events()
+            if event["type"] != "DELETED"
+        ]
         self.assertEqual(len(revisions), len(set(revisions)), revisions)
 
     def test_410_as_a_status(self):
@@ -213,6 +238,7 @@ class WatchTest(Watching):
             with open(token + ".new", "w", encoding="utf-8") as file:
                 file.write(text + "\n")
             os.rename(token + ".new", token)
+
         write("one")
         self.proxy.accept({"one"})
         self.watch("--server", self.proxy.url, "--token-file", token)
@@ -233,18 +259,38 @@ class WatchTest(Watching):
     def test_a_kubeconfig_names_server_token_and_namespace(self):
         config = os.path.join(self.folder.name, "config")
         with open(config, "w", encoding="utf-8") as file:  # JSON is YAML
-            json.dump({"clusters": [{"name": "c", "cluster": {"server": self.proxy.url}}, {"name": "nowhere", "cluster": {"server": "http://127.0.0.1:1"}}],
-                       "users": [{"name": "u", "user": {"token": "right"}}, {"name": "w", "user": {"token": "wrong"}}],
-                       "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "default"}},
-                                    {"name": "refused", "context": {"cluster": "c", "user": "w"}},
-                                    {"name": "elsewhere", "context": {"cluster": "nowhere", "user": "u"}}], "current-context": "here"}, file)
+            json.dump(
+                {
+                    "clusters": [
+                        {"name": "c", "cluster": {"server": self.proxy.url}},
+                        {"name": "nowhere", "cluster": {"server": "http://127.0.0.1:1"}},
+                    ],
+                    "users": [
+                        {"name": "u", "user": {"token": "right"}},
+                        {"name": "w", "user": {"token": "wrong"}},
+                    ],
+                    "contexts": [
+                        {"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "default"}},
+                        {"name": "refused", "context": {"cluster": "c", "user": "w"}},
+                        {"name": "elsewhere", "context": {"cluster": "nowhere", "user": "u"}},
+                    ],
+                    "current-context": "here",
+                },
+                file,
+            )
         self.proxy.accept({"right"})
         self.watch("--kubeconfig", config)
         self.await_revision(self.server.objects()[1])
         self.end()
 
         def get(*arguments):
-            return subprocess.run([PROGRAM, "get", "configmaps", "-o", "name", *arguments], capture_output=True, text=True, timeout=GUARD)
+            return subprocess.run(
+                [PROGRAM, "get", "configmaps", "-o", "name", *arguments],
+                capture_output=True,
+                text=True,
+                timeout=GUARD,
+            )
+
         done = get("--kubeconfig", config)
         self.assertEqual((done.returncode, done.stdout), (0, "configmap/before\n"), done.stderr)
         done = get("--kubeconfig", config, "--context", "elsewhere", "--server", self.proxy.url)
@@ -253,15 +299,27 @@ class WatchTest(Watching):
         self.assertEqual(done.returncode, 1)
         self.assertIn("127.0.0.1:1", done.stderr)
         for command in ("get", "watch"):
-            done = subprocess.run([PROGRAM, command, "configmaps", "--kubeconfig", config, "--context", "refused"], capture_output=True, text=True, timeout=GUARD)
+            done = subprocess.run(
+                [PROGRAM, command, "configmaps", "--kubeconfig", config, "--context", "refused"],
+                capture_output=True,
+                text=True,
+                timeout=GUARD,
+            )
             self.assertEqual(done.returncode, 1)
             self.assertIn("401", done.stderr)
-        for arguments, said in ((("--context", "absent", "--kubeconfig", config), '"absent"'), (("--kubeconfig", config + "-absent"), config)):
+        for arguments, said in (
+            (("--context", "absent", "--kubeconfig", config), '"absent"'),
+            (("--kubeconfig", config + "-absent"), config),
+        ):
             done = get(*arguments)
             self.assertEqual(done.returncode, 1)
             self.assertIn(said, done.stderr)
-        for arguments in (("--context", "here"), ("--token", "x", "--token-file", "y", "--server", self.proxy.url), ("--cert", "x", "--server", self.proxy.url),
-                          ("--etcd", "http://127.0.0.1:1", "--kubeconfig", config)):
+        for arguments in (
+            ("--context", "here"),
+            ("--token", "x", "--token-file", "y", "--server", self.proxy.url),
+            ("--cert", "x", "--server", self.proxy.url),
+            ("--etcd", "http://127.0.0.1:1", "--kubeconfig", config),
+        ):
             self.assertEqual(get(*arguments).returncode, 2, arguments)
 
 
@@ -279,18 +337,34 @@ class RealServerTest(Watching):
 
     def test_a_real_kube_apiserver(self):
         peers = os.environ.get("PEERS", "")
-        if not all(os.access(os.path.join(peers, name), os.X_OK) for name in ("kube-apiserver", "etcd", "etcdctl")):
+        if not all(
+            os.access(os.path.join(peers, name), os.X_OK) for name in ("kube-apiserver", "etcd", "etcdctl")
+        ):
             self.skipTest("there is no kube-apiserver")
         self.server = KubeServer(self.folder.name, peers)
         self.addCleanup(self.server.stop)
         made = self.server.certificates
-        self.proxy = FaultProxy("127.0.0.1", self.server.port, ssl._create_unverified_context(), made.server, made.server_key, upstream_token=TOKENS[0])
+        self.proxy = FaultProxy(
+            "127.0.0.1",
+            self.server.port,
+            ssl._create_unverified_context(),
+            made.server,
+            made.server_key,
+            upstream_token=TOKENS[0],
+        )
         self.addCleanup(self.proxy.close)
         token = write(os.path.join(self.folder.name, "token"), "token-0")
         self.proxy.accept({"token-0"})
         self.proxy.refuse(0.6, [429, 502])
         first = self.put("k0", "first")
-        self.watch("--kubeconfig", self.server.kubeconfig(os.path.join(self.folder.name, "config"), url=self.proxy.url, token_file=token), "--context", "file")
+        self.watch(
+            "--kubeconfig",
+            self.server.kubeconfig(
+                os.path.join(self.folder.name, "config"), url=self.proxy.url, token_file=token
+            ),
+            "--context",
+            "file",
+        )
         self.await_revision(first)
         base, written, choice = self.server.revision(), [], random.Random(1)
         for i in range(600):
@@ -315,7 +389,9 @@ class RealServerTest(Watching):
         self.assertEqual(len(revisions), len(set(revisions)))
         self.assertEqual(set(written) - set(late), set())
         _, listed = self.server.api.ask("GET", "/api/v1/namespaces/default/configmaps")
-        named = {item["metadata"]["name"]: int(item["metadata"]["resourceVersion"]) for item in listed["items"]}
+        named = {
+            item["metadata"]["name"]: int(item["metadata"]["resourceVersion"]) for item in listed["items"]
+        }
         self.assertEqual(self.state(), named)
 
 

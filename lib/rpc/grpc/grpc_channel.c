@@ -186,7 +186,7 @@ static void look(struct vdi_grpc_channel *channel)
 	if (became_ready)
 		channel->last_error[0] = 0;
 	vdi_lock_release(&client->lock);
-	/* A round starts the waiting calls, or the probe. */
+	/* An iteration starts the waiting calls, or the probe. */
 	if (became_ready || channel->is_failing)
 		vdi_grpc_queue_wake(client->queue);
 }

@@ -1,14 +1,14 @@
-/* The client: its endpoints, the rounds of its one thread, and its end.
+/* The client: its endpoints, the iterations of its one thread, and its end.
  *
  * The client does its own load balancing: each endpoint has a channel of its own, and calls take the next
  * ready one, round robin (docs/decisions/one-channel-per-endpoint.md). The queue's thread sleeps in core.
- * After a wake, or when a timer is due, it runs a round:
+ * After a wake, or when a timer is due, it runs an iteration:
  *   add new and retire removed endpoints -> end calls whose time is over -> start calls that have a ready
  *   channel -> report ends -> probe failing endpoints
  *
- * Closing: close marks the client; the next round stops all rpcs and removes all endpoints; each of them that
- * ends wakes a further round. When none is left the queue is stopped, and when its last tag has returned its
- * thread frees the client and stops core.
+ * Closing: close marks the client; the next iteration stops all rpcs and removes all endpoints; each of them
+ * that ends wakes a further iteration. When none is left the queue is stopped, and when its last tag has
+ * returned its thread frees the client and stops core.
  */
 #include <stdio.h>
 
@@ -177,7 +177,7 @@ static bool endpoint_state(struct vdi_rpc_client *base, size_t index,
 	return found;
 }
 
-/* ---- Rounds ---- */
+/* ---- Iterations ---- */
 
 static void cut_locked(struct vdi_grpc_client *client)
 {
@@ -253,7 +253,7 @@ static vd_mono probe_channels(struct vdi_grpc_client *client, vd_mono now)
 	return due;
 }
 
-static vd_mono run_round(void *arg)
+static vd_mono run_iteration(void *arg)
 {
 	struct vdi_grpc_client *client = arg;
 	vd_mono			now = vd_env_now(client->env);
@@ -267,7 +267,7 @@ static vd_mono run_round(void *arg)
 	due = probe_channels(client, now);
 	vdi_lock_acquire(&client->lock);
 	due.ns = VDI_MIN(due.ns, vdi_timer_heap_next_due(&client->timers).ns);
-	client->round_due = due;
+	client->next_iteration = due;
 	is_over = client->is_cut && vdi_grpc_link_is_empty(&client->live) && client->channels_alive == 0;
 	vdi_lock_release(&client->lock);
 	if (is_over)
@@ -312,20 +312,6 @@ static void close_client(struct vdi_rpc_client *base, void (*done)(void *arg), v
 	vdi_lock_release(&client->lock);
 }
 
-/* The scheme of the first endpoint selects TLS for all. */
-static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *ret_tls,
-			    struct vd_error *reterr)
-{
-	struct vdi_rpc_endpoint first;
-
-	if (options->endpoint_count == 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: no available endpoints");
-	VDI_TRY(vdi_rpc_endpoint_parse(options->endpoints[0], &first, reterr));
-	vdi_free(first.address);
-	*ret_tls = first.scheme == VDI_RPC_TLS || (first.scheme == VDI_RPC_AS_CONFIGURED && options->tls);
-	return VD_OK;
-}
-
 /* Core bounds neither headers nor messages while it receives them; this bounds the memory that a faulty
  * server can make the client use. */
 static size_t memory_max(const struct vdi_grpc_client *client)
@@ -339,12 +325,13 @@ static vd_status set_up(struct vdi_grpc_client *client, const struct vdi_rpc_cli
 			struct vd_error *reterr)
 {
 	struct vdi_grpc_queue_options queue_options = { .name = "vedette-grpc",
-							.round = run_round,
+							.iterate = run_iteration,
 							.ended = finish_client,
 							.arg = client,
 							.lends = true };
 
-	VDI_TRY(decide_tls(options, &client->has_tls, reterr));
+	VDI_TRY(vdi_rpc_endpoints_use_tls(options->endpoints, options->endpoint_count, options->tls != NULL,
+					  &client->has_tls, reterr));
 	if (options->tls && options->tls->server_name) {
 		client->server_name = vdi_strdup(options->tls->server_name);
 		if (client->server_name == NULL)
@@ -388,7 +375,7 @@ vd_status vdi_grpc_client_new(const struct vd_env *env, const struct vdi_rpc_cli
 	client->keepalive_timeout = options->keepalive_timeout;
 	client->send_size_max = options->send_size_max ? options->send_size_max : SIZE_MAX;
 	client->receive_size_max = options->receive_size_max ? options->receive_size_max : SIZE_MAX;
-	client->round_due = VD_NEVER;
+	client->next_iteration = VD_NEVER;
 	vdi_lock_init(&client->lock, VDI_LOCK_RPC);
 	vdi_grpc_link_init(&client->live);
 	vdi_grpc_link_init(&client->waiting);

@@ -122,7 +122,7 @@ struct vdi_grpc_rpc {
 	bool was_opened; /* the stream's metadata was sent */
 };
 
-/* Where core stores the status of a call. */
+/* The status of a call, written by core. */
 struct vdi_grpc_status {
 	grpc_status_code    code;
 	grpc_slice	    details;
@@ -216,7 +216,7 @@ struct vdi_grpc_client {
 	struct vdi_grpc_link	  waiting; /* FIFO */
 	struct vdi_grpc_link	  refused;
 	struct vdi_timer_heap	  timers;
-	vd_mono			  round_due; /* until when the queue's thread sleeps */
+	vd_mono			  next_iteration; /* until when the queue's thread sleeps */
 	bool			  is_closing;
 	void (*done)(void *arg);
 	void *done_arg;

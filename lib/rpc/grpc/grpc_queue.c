@@ -79,11 +79,11 @@ static void run_queue(void *arg)
 		grpc_event event;
 		vd_mono	   asked;
 
-		/* A round may request the next one. A waker that finds `wanted` set posts nothing, so it must
-		 * not be set when the thread goes to sleep. */
+		/* An iteration may request the next one. A waker that finds `wanted` set posts nothing, so it
+		 * must not be set when the thread goes to sleep. */
 		while (asked = vd_env_now(queue->env),
 		       !queue->stopped && (atomic_exchange(&queue->wanted, false) || due.ns <= asked.ns))
-			due = queue->options.round(queue->options.arg);
+			due = queue->options.iterate(queue->options.arg);
 		event = grpc_completion_queue_next(queue->core,
 						   vdi_grpc_timespec(queue->stopped ? VD_NEVER : due), NULL);
 		if (event.type == GRPC_QUEUE_SHUTDOWN)

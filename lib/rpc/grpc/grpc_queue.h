@@ -33,7 +33,7 @@ struct vdi_grpc_queue_options {
 	const char *name; /* name of the thread; a literal */
 	/* Called after each wake, and at the time that the last call returned. Returns when it must be called
 	 * again. */
-	vd_mono (*round)(void *arg);
+	vd_mono (*iterate)(void *arg);
 	/* The last callback: the queue has been freed. May block. */
 	void (*ended)(void *arg);
 	void *arg;
@@ -49,7 +49,7 @@ VDI_MUST_USE vd_status vdi_grpc_queue_new(const struct vd_env		      *env,
 /* Frees a queue that was not started and has no calls; ended is not called. */
 struct vdi_grpc_queue *vdi_grpc_queue_free(struct vdi_grpc_queue *queue);
 void		       vdi_grpc_queue_start(struct vdi_grpc_queue *queue);
-/* Causes a round; wakes before it runs are merged. Any thread; not after stop. */
+/* Causes an iteration; wakes before it runs are merged. Any thread; not after stop. */
 void vdi_grpc_queue_wake(struct vdi_grpc_queue *queue);
 /* Called once, on its own thread, when no batch will be started on it any more. The thread ends when all tags
  * have returned. */

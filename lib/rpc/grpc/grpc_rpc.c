@@ -186,8 +186,8 @@ static void wait_locked(struct vdi_grpc_rpc *rpc)
 	rpc->place = VDI_GRPC_WAITING;
 	vdi_grpc_link_append(&client->waiting, &rpc->queued);
 	vdi_timer_heap_set(&client->timers, &rpc->timer, rpc->deadline);
-	if (rpc->deadline.ns < client->round_due.ns) {
-		client->round_due = rpc->deadline;
+	if (rpc->deadline.ns < client->next_iteration.ns) {
+		client->next_iteration = rpc->deadline;
 		vdi_grpc_queue_wake(client->queue);
 	}
 }
@@ -279,8 +279,8 @@ void vdi_grpc_rpc_expire(struct vdi_grpc_client *client, vd_mono now)
 
 /* ---- Ends ---- */
 
-static void judge(const struct vdi_grpc_rpc *rpc, enum vdi_grpc_decision decision, struct vdi_rpc_end *end,
-		  char *room, size_t size)
+static void describe_end(const struct vdi_grpc_rpc *rpc, enum vdi_grpc_decision decision,
+			 struct vdi_rpc_end *end, char *room, size_t size)
 {
 	switch (decision) {
 	case VDI_GRPC_UNDECIDED: break;
@@ -334,7 +334,7 @@ void vdi_grpc_rpc_notify_refused(struct vdi_grpc_client *client)
 		vdi_lock_release(&client->lock);
 		if (rpc == NULL)
 			return;
-		judge(rpc, rpc->decision, &end, room, sizeof room);
+		describe_end(rpc, rpc->decision, &end, room, sizeof room);
 		end.endpoint = "";
 		end.unsent = true;
 		rpc->ops->refused(rpc, &end);
@@ -423,7 +423,7 @@ bool vdi_grpc_rpc_ended(struct vdi_grpc_rpc *rpc, struct vdi_grpc_status *status
 	if (status->code == GRPC_STATUS_OK)
 		end->message = "";
 	else if (decision != VDI_GRPC_UNDECIDED && status->code == GRPC_STATUS_CANCELLED)
-		judge(rpc, decision, end, ending->text.room, sizeof ending->text.room);
+		describe_end(rpc, decision, end, ending->text.room, sizeof ending->text.room);
 	else if (status->code == GRPC_STATUS_DEADLINE_EXCEEDED &&
 		 vd_env_now(rpc->client->env).ns >= rpc->deadline.ns) {
 		end->message = "context deadline exceeded";

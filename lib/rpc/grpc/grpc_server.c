@@ -5,7 +5,7 @@
  * when all have VDI_RPC_STREAMS_PER_QUEUE streams, because Debian's build of core searches all tags of a
  * queue at each completion: with ten thousand streams on one queue, it would spend all time there.
  *
- * Closing, in rounds of the first accept queue:
+ * Closing, in iterations of the first accept queue:
  *   - drain: core stops listening, sends GOAWAY to clients, and returns the call slots
  *   - every call that the service has not finished gets a status; calls still open after CUT_AFTER are cut
  *   - when core reports that it is drained, all slots are back and the service has freed every call, core's
@@ -35,7 +35,7 @@ static void run_shutdown(struct vdi_grpc_tag *tag, bool success);
 
 /* ---- Lanes ---- */
 
-static vd_mono run_round(void *arg);
+static vd_mono run_iteration(void *arg);
 static void    run_accept_queue_ended(void *arg);
 
 static vd_status add_accept_queue_locked(struct vdi_grpc_server *server, const char *name,
@@ -45,7 +45,7 @@ static vd_status add_accept_queue_locked(struct vdi_grpc_server *server, const c
 							     VDI_NEW(struct vdi_grpc_accept_queue) :
 							     NULL;
 	struct vdi_grpc_queue_options options = {
-		.name = name, .round = run_round, .ended = run_accept_queue_ended, .arg = accept_queue
+		.name = name, .iterate = run_iteration, .ended = run_accept_queue_ended, .arg = accept_queue
 	};
 	vd_status status;
 
@@ -172,7 +172,7 @@ static void notify_calls_locked(struct vdi_grpc_server *server)
 }
 
 /* One step of closing. Returns when to call it again. */
-static vd_mono close_round(struct vdi_grpc_server *server)
+static vd_mono close_iteration(struct vdi_grpc_server *server)
 {
 	vd_mono due = VD_NEVER;
 	bool	cuts;
@@ -203,7 +203,7 @@ static vd_mono close_round(struct vdi_grpc_server *server)
 	return due;
 }
 
-static vd_mono run_round(void *arg)
+static vd_mono run_iteration(void *arg)
 {
 	struct vdi_grpc_accept_queue *accept_queue = arg;
 	struct vdi_grpc_server	     *server = accept_queue->server;
@@ -216,7 +216,7 @@ static vd_mono run_round(void *arg)
 	closes = server->is_closing && accept_queue == server->accept_queues[0];
 	vdi_lock_release(&server->lock);
 	if (closes)
-		due = close_round(server);
+		due = close_iteration(server);
 	vdi_lock_acquire(&server->lock);
 	stops = server->is_stopping;
 	vdi_lock_release(&server->lock);

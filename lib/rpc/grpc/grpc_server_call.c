@@ -210,8 +210,8 @@ static void receive_next_locked(struct vdi_grpc_server_call *call)
 	start_locked(call, &op, 1, &call->receive_tag);
 }
 
-/* Starts pending batches: at once on the accept queue's thread, else on its next round. Wakes under the lock,
- * so that the call, and with it the accept queue, still exists. */
+/* Starts pending batches: at once on the accept queue's thread, else in its next iteration. Wakes under the
+ * lock, so that the call, and with it the accept queue, still exists. */
 static void kick_locked(struct vdi_grpc_server_call *call)
 {
 	struct vdi_grpc_accept_queue *accept_queue = call->accept_queue;

@@ -181,8 +181,8 @@ static void hand_out(struct vdi_h2_server *server, const struct vdi_h2_arrival *
 	vdi_lock_acquire(&loop->lock);
 	arrival->next = loop->arrivals;
 	loop->arrivals = arrival;
-	vdi_h2_hub_wake(
-		loop->hub); /* under the lock: the loop may end as soon as it has processed the arrival */
+	vdi_h2_loop_wake(
+		loop->h2_loop); /* under the lock: the loop may end as soon as it has processed the arrival */
 	vdi_lock_release(&loop->lock);
 }
 
@@ -190,17 +190,17 @@ static void pause_accepting(struct vdi_h2_server *server)
 {
 	for (size_t i = 0; i < server->listener_count; i++)
 		(void) event_del(&server->listeners[i].event);
-	vdi_h2_timer_set(server->loops[0].hub, &server->accept_pause,
+	vdi_h2_timer_set(server->loops[0].h2_loop, &server->accept_pause,
 			 vd_mono_add(vd_env_now(server->env), ACCEPT_PAUSE));
 }
 
-static void go_on_accepting(struct vdi_h2_timer *timer)
+static void resume_accepting(struct vdi_h2_timer *timer)
 {
 	struct vdi_h2_server *server = VDI_CONTAINER_OF(timer, struct vdi_h2_server, accept_pause);
 
 	for (size_t i = 0; i < server->listener_count; i++)
 		if (server->listeners[i].has_event && event_add(&server->listeners[i].event, NULL) != 0)
-			vdi_h2_timer_set(server->loops[0].hub, timer,
+			vdi_h2_timer_set(server->loops[0].h2_loop, timer,
 					 vd_mono_add(vd_env_now(server->env), ACCEPT_PAUSE));
 }
 
@@ -232,7 +232,7 @@ static void on_arrival(evutil_socket_t fd, short what, void *arg)
 
 vd_status vdi_h2_accept_start(struct vdi_h2_server *server)
 {
-	server->accept_pause.fire = go_on_accepting;
+	server->accept_pause.fire = resume_accepting;
 	for (size_t i = 0; i < server->listener_count; i++) {
 		struct vdi_h2_listener *listener = &server->listeners[i];
 
@@ -247,8 +247,8 @@ vd_status vdi_h2_accept_start(struct vdi_h2_server *server)
 
 void vdi_h2_accept_stop(struct vdi_h2_server *server)
 {
-	if (server->loops && server->loops[0].hub && server->accept_pause.fire)
-		vdi_h2_timer_set(server->loops[0].hub, &server->accept_pause, VD_NEVER);
+	if (server->loops && server->loops[0].h2_loop && server->accept_pause.fire)
+		vdi_h2_timer_set(server->loops[0].h2_loop, &server->accept_pause, VD_NEVER);
 	for (size_t i = 0; i < server->listener_count; i++) {
 		struct vdi_h2_listener *listener = &server->listeners[i];
 

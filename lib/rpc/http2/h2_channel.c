@@ -96,8 +96,8 @@ void vdi_h2_channel_unref_locked(struct vdi_h2_channel *channel)
 	if (--channel->references)
 		return;
 	client->channels_alive--;
-	if (client->is_closing && client->hub)
-		vdi_h2_hub_wake(client->hub);
+	if (client->is_closing && client->h2_loop)
+		vdi_h2_loop_wake(client->h2_loop);
 	free_channel(channel);
 }
 
@@ -122,7 +122,7 @@ static void dial_later(struct vdi_h2_channel *channel)
 	channel->backoff.ns = VDI_MIN(channel->backoff.ns * 8 / 5, BACKOFF_MAX.ns);
 	vdi_free(channel->addresses); /* the name may have other addresses by then */
 	channel->addresses = NULL;
-	vdi_h2_timer_set(channel->client->hub, &channel->timer, vd_mono_add(channel->dialed_at, wait));
+	vdi_h2_timer_set(channel->client->h2_loop, &channel->timer, vd_mono_add(channel->dialed_at, wait));
 }
 
 static void note_failure(struct vdi_h2_channel *channel, const char *why)
@@ -187,7 +187,7 @@ static vd_status make_line(struct vdi_h2_channel *channel, int fd)
 			client->keepalive_time.ns < KEEPALIVE_MIN.ns ? KEEPALIVE_MIN : client->keepalive_time;
 	line->channel = channel;
 	TAILQ_INIT(&line->rpcs);
-	if (vdi_h2_connection_new(client->hub, fd, &options, &line->connection) != VD_OK) {
+	if (vdi_h2_connection_new(client->h2_loop, fd, &options, &line->connection) != VD_OK) {
 		vdi_free(line);
 		return VD_NOMEM;
 	}
@@ -238,7 +238,7 @@ static void resolved(void *arg, struct vdi_h2_addresses *addresses, const char *
 	channel->has_answer = true;
 	(void) snprintf(channel->answer_why, sizeof channel->answer_why, "%s", why);
 	client->has_news = true;
-	vdi_h2_hub_wake(client->hub);
+	vdi_h2_loop_wake(client->h2_loop);
 	vdi_lock_release(&client->lock);
 }
 
@@ -333,7 +333,7 @@ void vdi_h2_channel_retire(struct vdi_h2_channel *channel)
 	}
 	vdi_lock_release(&client->lock);
 	channel->resolve = vdi_h2_resolve_end(channel->resolve);
-	vdi_h2_timer_set(client->hub, &channel->timer, VD_NEVER);
+	vdi_h2_timer_set(client->h2_loop, &channel->timer, VD_NEVER);
 	if (channel->line)
 		leave(channel->line);
 	vdi_lock_acquire(&client->lock);
@@ -370,7 +370,7 @@ void vdi_h2_line_remove(struct vdi_h2_line *line, struct vdi_h2_rpc *rpc)
 	TAILQ_REMOVE(&line->rpcs, rpc, line_node);
 	if (!TAILQ_EMPTY(&client->waiting)) {
 		client->has_room = true;
-		vdi_h2_hub_wake(client->hub);
+		vdi_h2_loop_wake(client->h2_loop);
 	}
 	if (line->is_left && line->count == 0)
 		vdi_h2_connection_close(line->connection, (vd_dur) { 0 });
@@ -387,7 +387,7 @@ static void on_ready(void *arg)
 	channel->backoff = BACKOFF_FIRST;
 	set_ready(channel, true, "");
 	channel->client->has_room = true;
-	vdi_h2_hub_wake(channel->client->hub);
+	vdi_h2_loop_wake(channel->client->h2_loop);
 }
 
 static void on_ended(void *arg, const char *why)
@@ -432,7 +432,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	case NGHTTP2_GOAWAY: leave(line); break;
 	case NGHTTP2_SETTINGS:
 		line->channel->client->has_room = true; /* the peer may have changed its limit of streams */
-		vdi_h2_hub_wake(line->channel->client->hub);
+		vdi_h2_loop_wake(line->channel->client->h2_loop);
 		break;
 	case NGHTTP2_HEADERS:
 		if (rpc)

@@ -1,12 +1,13 @@
-/* The client: its endpoints, the turns (loop iterations) of its one thread, and its end.
+/* The client: its endpoints, the iterations of its one thread, and its end.
  *
  * Load balancing: each endpoint has a connection of its own, and calls take the next ready one, round robin
  * (docs/decisions/one-channel-per-endpoint.md). The thread is a blocking actor whose single run is the
- * loop's. A turn handles: new and removed endpoints and resolvers' results -> rpcs that callers have posted
- * -> waiting calls for which a connection has room; then connections write.
+ * loop's. An iteration handles: new and removed endpoints and resolvers' results -> rpcs that callers have
+ * posted -> waiting calls for which a connection has room; then connections write.
  *
- * Closing: close marks the client; the next turn stops all rpcs and removes all endpoints; each of them that
- * ends requests a further turn. When none is left the loop is stopped, and its thread frees the client.
+ * Closing: close marks the client; the next iteration stops all rpcs and removes all endpoints; each of
+ * them that ends requests a further iteration. When none is left the loop is stopped, and its thread frees
+ * the client.
  */
 #include <stdio.h>
 
@@ -126,7 +127,7 @@ static vd_status set_endpoints(struct vdi_rpc_client *base, const char *const *e
 	client->channel_count = count;
 	client->channel_next = 0;
 	client->has_news = true;
-	vdi_h2_hub_wake(client->hub);
+	vdi_h2_loop_wake(client->h2_loop);
 	vdi_lock_release(&client->lock);
 	vdi_free(old);
 	return VD_OK;
@@ -163,7 +164,7 @@ static bool endpoint_state(struct vdi_rpc_client *base, size_t index,
 	return found;
 }
 
-/* ---- Turns ---- */
+/* ---- Iterations ---- */
 
 static void cut_locked(struct vdi_h2_client *client)
 {
@@ -221,7 +222,7 @@ static void tend_channels(struct vdi_h2_client *client)
 	}
 }
 
-static void run_turn(void *arg)
+static void end_iteration(void *arg)
 {
 	struct vdi_h2_client *client = arg;
 	bool		      is_over;
@@ -241,7 +242,7 @@ static void run_turn(void *arg)
 /* Works on a half-built client too. */
 static void free_client(struct vdi_h2_client *client)
 {
-	client->hub = vdi_h2_hub_free(client->hub);
+	client->h2_loop = vdi_h2_loop_free(client->h2_loop);
 	client->loop = vdi_loop_free(client->loop);
 	client->tls = vdi_h2_tls_free(client->tls);
 	vdi_lock_fini(&client->lock);
@@ -277,33 +278,22 @@ static void close_client(struct vdi_rpc_client *base, void (*done)(void *arg), v
 	client->is_closing = true;
 	client->done = done;
 	client->done_arg = arg;
-	vdi_h2_hub_wake(client->hub);
+	vdi_h2_loop_wake(client->h2_loop);
 	vdi_lock_release(&client->lock);
-}
-
-/* The scheme of the first endpoint selects TLS for all. */
-static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *ret_tls,
-			    struct vd_error *reterr)
-{
-	struct vdi_rpc_endpoint first;
-
-	if (options->endpoint_count == 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: no available endpoints");
-	VDI_TRY(vdi_rpc_endpoint_parse(options->endpoints[0], &first, reterr));
-	vdi_free(first.address);
-	*ret_tls = first.scheme == VDI_RPC_TLS || (first.scheme == VDI_RPC_AS_CONFIGURED && options->tls);
-	return VD_OK;
 }
 
 static vd_status set_up(struct vdi_h2_client *client, const struct vdi_rpc_client_options *options,
 			struct vd_error *reterr)
 {
-	struct vdi_h2_hub_options hub_options = { .turn = run_turn, .arg = client, .lends = true };
-	struct vd_actor_options	  actor_options = {
-		  .name = "vedette-rpc", .run = run_client, .arg = client, .blocking = true
+	struct vdi_h2_loop_options h2_loop_options = { .end_iteration = end_iteration,
+						       .arg = client,
+						       .lends = true };
+	struct vd_actor_options	   actor_options = {
+		   .name = "vedette-rpc", .run = run_client, .arg = client, .blocking = true
 	};
 
-	VDI_TRY(decide_tls(options, &client->has_tls, reterr));
+	VDI_TRY(vdi_rpc_endpoints_use_tls(options->endpoints, options->endpoint_count, options->tls != NULL,
+					  &client->has_tls, reterr));
 	if (options->tls && options->tls->server_name) {
 		client->server_name = vdi_strdup(options->tls->server_name);
 		if (client->server_name == NULL)
@@ -316,7 +306,7 @@ static vd_status set_up(struct vdi_h2_client *client, const struct vdi_rpc_clien
 	client->channel_count = client->channels_alive = options->endpoint_count;
 	client->has_news = true;
 	VDI_TRY(vdi_loop_new(client->env, &client->loop));
-	VDI_TRY(vdi_h2_hub_new(client->env, client->loop, &hub_options, &client->hub));
+	VDI_TRY(vdi_h2_loop_new(client->env, client->loop, &h2_loop_options, &client->h2_loop));
 	return vd_actor_new(client->env, &actor_options, &client->actor);
 }
 
@@ -364,7 +354,7 @@ vd_status vdi_h2_client_new(const struct vd_env *env, const struct vdi_rpc_clien
 		return status == VD_FULL ? VD_IO : status;
 	}
 	vd_actor_wake(client->actor);
-	vdi_h2_hub_wake(client->hub);
+	vdi_h2_loop_wake(client->h2_loop);
 	*ret_client = &client->client;
 	return VD_OK;
 }

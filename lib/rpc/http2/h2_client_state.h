@@ -2,9 +2,9 @@
  * one endpoint with its connections (h2_channel.c), and the headers of a request and of its response
  * (h2_headers.c).
  *
- * Threads: callers' threads and the loop's thread. Data that callers use is under the client's lock, which is
- * never held during a callback; all other data is used on the loop's thread only. A caller's thread that
- * changes an rpc posts it, and the loop handles it at the end of the hub's turn.
+ * Threads: callers' threads and the loop's thread. Data that callers use is under the client's lock, which
+ * is never held during a callback; all other data is used on the loop's thread only. A caller's thread that
+ * changes an rpc posts it, and the loop handles it at the end of the h2_loop's iteration.
  *
  * States of an rpc:
  *
@@ -191,7 +191,7 @@ struct vdi_h2_rpc {
 	unsigned	       attempts;
 };
 
-/* The functions of vdi_rpc_client_ops. */
+/* The functions of vdi_rpc_client_ops (h2_rpc_user.c). */
 vd_status vdi_h2_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
 		      vdi_rpc_done_fn done, void *arg, struct vdi_rpc_call **ret_call);
 void	  vdi_h2_call_cancel(struct vdi_rpc_call *call);
@@ -204,8 +204,13 @@ void	  vdi_h2_stream_half_close(struct vdi_rpc_stream *stream);
 void	  vdi_h2_stream_cancel(struct vdi_rpc_stream *stream);
 void	  vdi_h2_stream_free(struct vdi_rpc_stream *stream);
 
-/* Posts the rpc; the first decision is kept. */
+/* Makes the loop handle changes of the rpc. */
+void vdi_h2_rpc_post_locked(struct vdi_h2_rpc *rpc);
+/* Posts the rpc; the first decision is kept. too_big_size: size of the message of VDI_H2_TOO_BIG. */
 void vdi_h2_rpc_stop_locked(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision);
+void vdi_h2_rpc_stop(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision, size_t too_big_size);
+/* Frees an rpc that was not admitted, or that neither the client nor its user uses any more. */
+void vdi_h2_rpc_free(struct vdi_h2_rpc *rpc);
 /* Handles posted rpcs; starts waiting ones while there is room. Loop's thread. */
 void vdi_h2_rpc_attend_posted(struct vdi_h2_client *client);
 void vdi_h2_rpc_start_waiting(struct vdi_h2_client *client);
@@ -227,7 +232,7 @@ struct vdi_h2_client {
 	const struct vd_env *env;
 	struct vd_actor	    *actor; /* its single run is the loop's */
 	struct vdi_loop	    *loop;
-	struct vdi_h2_hub   *hub;
+	struct vdi_h2_loop  *h2_loop;
 	struct vdi_h2_tls   *tls; /* NULL: plain text */
 	bool		     has_tls;
 	char		    *server_name;

@@ -2,10 +2,10 @@
  * first SETTINGS. Until then frames wait in nghttp2.
  *
  * nghttp2 must not be freed during its own callbacks, and it makes no callbacks while it is freed. So each
- * end is noted where it is detected, and executed at the end of the turn (`work`), like writing.
+ * end is noted where it is detected, and executed at the end of the iteration (`work`), like writing.
  *
- * nghttp2 answers a protocol error of the peer with GOAWAY and then wants neither to read nor to write: that
- * is how this file detects it.
+ * nghttp2 answers a protocol error of the peer with GOAWAY and then wants neither to read nor to write:
+ * that is how this file detects it.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "env.h"
 #include "h2_connection_state.h"
 
-#define READ_SIZE_MAX ((size_t) 4 * VDI_H2_SCRATCH_SIZE) /* per turn */
+#define READ_SIZE_MAX ((size_t) 4 * VDI_H2_SCRATCH_SIZE) /* per iteration */
 #define WRITE_SIZE_MAX ((size_t) 4 * VDI_H2_SCRATCH_SIZE)
 #define KEEPALIVE_TIMEOUT VD_SECONDS(20)
 #define UNSENT_FRAMES_MAX 1000 /* to a peer that does not read; beyond it the connection stops reading too */
@@ -32,7 +32,7 @@ static void note_end(struct vdi_h2_connection *connection, const char *why)
 		return;
 	connection->is_over = true;
 	(void) snprintf(connection->why, sizeof connection->why, "%s", why);
-	vdi_h2_hub_list_dirty(connection->hub, &connection->dirty);
+	vdi_h2_loop_list_dirty(connection->h2_loop, &connection->dirty);
 }
 
 /* Notes errno's text with a small first letter, for use inside a sentence: "connection refused". */
@@ -60,7 +60,7 @@ static void close_socket(struct vdi_h2_connection *connection)
 
 static void finish(struct vdi_h2_connection *connection)
 {
-	vdi_h2_timer_set(connection->hub, &connection->timer, VD_NEVER);
+	vdi_h2_timer_set(connection->h2_loop, &connection->timer, VD_NEVER);
 	close_socket(connection);
 	connection->side->ended(connection->arg, connection->why);
 }
@@ -90,7 +90,7 @@ void vdi_h2_connection_arm_keepalive(struct vdi_h2_connection *connection)
 
 	if (connection->keepalive_time.ns > 0)
 		due = vd_mono_add(connection->received_at, connection->keepalive_time);
-	vdi_h2_timer_set(connection->hub, &connection->timer, due);
+	vdi_h2_timer_set(connection->h2_loop, &connection->timer, due);
 }
 
 static void check_keepalive(struct vdi_h2_connection *connection, vd_mono now)
@@ -104,15 +104,15 @@ static void check_keepalive(struct vdi_h2_connection *connection, vd_mono now)
 		return;
 	}
 	if (connection->streams == 0 && !connection->keepalive_without_streams) {
-		vdi_h2_timer_set(connection->hub, &connection->timer,
+		vdi_h2_timer_set(connection->h2_loop, &connection->timer,
 				 vd_mono_add(now, connection->keepalive_time));
 		return;
 	}
 	if (nghttp2_submit_ping(connection->session, NGHTTP2_FLAG_NONE, NULL) == 0) {
 		connection->has_pinged = true;
-		vdi_h2_hub_list_dirty(connection->hub, &connection->dirty);
+		vdi_h2_loop_list_dirty(connection->h2_loop, &connection->dirty);
 	}
-	vdi_h2_timer_set(connection->hub, &connection->timer,
+	vdi_h2_timer_set(connection->h2_loop, &connection->timer,
 			 vd_mono_add(now, connection->keepalive_timeout));
 }
 
@@ -123,7 +123,7 @@ static void fire(struct vdi_h2_timer *timer)
 	if (connection->is_closing)
 		note_end(connection, "");
 	else if (connection->is_ready)
-		check_keepalive(connection, vd_env_now(vdi_h2_hub_env(connection->hub)));
+		check_keepalive(connection, vd_env_now(vdi_h2_loop_env(connection->h2_loop)));
 	else if (connection->is_connecting)
 		note_end(connection, "connection timed out");
 	else if (connection->is_shaking)
@@ -189,7 +189,7 @@ static bool keep(struct vdi_h2_connection *connection, const char *bytes, size_t
  * frame of another type, for which there is always room, or none. False: an end was noted. */
 static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 {
-	char *output = vdi_h2_hub_output(connection->hub);
+	char *output = vdi_h2_loop_output(connection->h2_loop);
 
 	connection->output_size = 0;
 	connection->is_full = false;
@@ -218,7 +218,7 @@ static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 
 /* Everything that may be sent is written, or time is over: shuts down our side and waits, so that the peer
  * can read the rest before the connection ends. */
-static void say_goodbye(struct vdi_h2_connection *connection)
+static void submit_goaway(struct vdi_h2_connection *connection)
 {
 	if (connection->close_timeout.ns <= 0)
 		note_end(connection, "");
@@ -259,16 +259,17 @@ static void flush(struct vdi_h2_connection *connection)
 		ssize_t sent;
 
 		if (written >= WRITE_SIZE_MAX) {
-			vdi_h2_hub_list_dirty(connection->hub, &connection->dirty);
+			vdi_h2_loop_list_dirty(connection->h2_loop, &connection->dirty);
 			return;
 		}
 		if (!fill(connection, &is_all))
 			return;
-		sent = write_some(connection, vdi_h2_hub_output(connection->hub), connection->output_size);
+		sent = write_some(connection, vdi_h2_loop_output(connection->h2_loop),
+				  connection->output_size);
 		if (sent < 0)
 			return;
 		if ((size_t) sent < connection->output_size &&
-		    !keep(connection, vdi_h2_hub_output(connection->hub) + sent,
+		    !keep(connection, vdi_h2_loop_output(connection->h2_loop) + sent,
 			  connection->output_size - (size_t) sent))
 			return;
 		written += connection->output_size;
@@ -278,7 +279,7 @@ static void flush(struct vdi_h2_connection *connection)
 	if (connection->is_paused)
 		read_on(connection);
 	if (connection->is_closing)
-		say_goodbye(connection);
+		submit_goaway(connection);
 	else
 		note_if_done(connection);
 }
@@ -291,7 +292,7 @@ static void work(struct vdi_h2_dirty *dirty)
 	    !connection->is_lingering)
 		flush(connection);
 	if (connection->is_over) {
-		vdi_h2_hub_unlist_dirty(connection->hub, &connection->dirty);
+		vdi_h2_loop_unlist_dirty(connection->h2_loop, &connection->dirty);
 		finish(connection);
 	}
 }
@@ -299,7 +300,7 @@ static void work(struct vdi_h2_dirty *dirty)
 void vdi_h2_connection_touch(struct vdi_h2_connection *connection)
 {
 	if (!connection->dirty.is_listed)
-		vdi_h2_hub_list_dirty(connection->hub, &connection->dirty);
+		vdi_h2_loop_list_dirty(connection->h2_loop, &connection->dirty);
 }
 
 void vdi_h2_connection_close(struct vdi_h2_connection *connection, vd_dur timeout)
@@ -316,9 +317,10 @@ void vdi_h2_connection_close(struct vdi_h2_connection *connection, vd_dur timeou
 		(void) nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE,
 					     nghttp2_session_get_last_proc_stream_id(connection->session),
 					     NGHTTP2_NO_ERROR, NULL, 0);
-	vdi_h2_timer_set(connection->hub, &connection->timer,
-			 timeout.ns > 0 ? vd_mono_add(vd_env_now(vdi_h2_hub_env(connection->hub)), timeout) :
-					  VD_NEVER);
+	vdi_h2_timer_set(connection->h2_loop, &connection->timer,
+			 timeout.ns > 0 ?
+				 vd_mono_add(vd_env_now(vdi_h2_loop_env(connection->h2_loop)), timeout) :
+				 VD_NEVER);
 	vdi_h2_connection_touch(connection);
 }
 
@@ -396,7 +398,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 /* False: no more bytes now. */
 static bool read_some(struct vdi_h2_connection *connection)
 {
-	char   *input = vdi_h2_hub_input(connection->hub);
+	char   *input = vdi_h2_loop_input(connection->h2_loop);
 	ssize_t got = connection->link ? vdi_h2_link_receive(connection->link, input, VDI_H2_SCRATCH_SIZE) :
 					 recv(connection->fd, input, VDI_H2_SCRATCH_SIZE, MSG_DONTWAIT);
 	ssize_t used;
@@ -421,7 +423,7 @@ static bool read_some(struct vdi_h2_connection *connection)
 									      "the connection was closed");
 		return false;
 	}
-	connection->received_at = vd_env_now(vdi_h2_hub_env(connection->hub));
+	connection->received_at = vd_env_now(vdi_h2_loop_env(connection->h2_loop));
 	if (connection->has_pinged) {
 		connection->has_pinged = false;
 		if (!connection->is_closing)
@@ -455,7 +457,7 @@ static bool read_some(struct vdi_h2_connection *connection)
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct vdi_h2_connection *connection = arg;
-	struct vdi_h2_hub	 *hub = connection->hub;
+	struct vdi_h2_loop	 *h2_loop = connection->h2_loop;
 	size_t			  rounds = 0;
 	bool			  lends, has_more = true;
 
@@ -467,7 +469,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		shake(connection);
 		return;
 	}
-	lends = vdi_h2_hub_begin_input(hub);
+	lends = vdi_h2_loop_begin_input(h2_loop);
 	while (has_more && rounds++ < READ_SIZE_MAX / VDI_H2_SCRATCH_SIZE)
 		has_more = read_some(connection);
 	if (!connection->is_over) {
@@ -479,15 +481,16 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		    !nghttp2_session_want_read(connection->session))
 			vdi_h2_connection_touch(connection);
 	}
-	/* Actors that run on this thread may call anything, but it takes effect at the end of the turn. */
-	vdi_h2_hub_end_input(hub, lends);
+	/* Actors that run on this thread may call anything, but it takes effect at the end of the
+	 * iteration. */
+	vdi_h2_loop_end_input(h2_loop, lends);
 }
 
 /* ---- Creation and end ---- */
 
 static vd_status listen_to_socket(struct vdi_h2_connection *connection)
 {
-	struct event_base *base = vdi_loop_base(vdi_h2_hub_loop(connection->hub));
+	struct event_base *base = vdi_loop_base(vdi_h2_loop_event_loop(connection->h2_loop));
 
 	if (event_assign(&connection->read_event, base, connection->fd, EV_READ | EV_PERSIST, on_readable,
 			 connection) != 0 ||
@@ -504,7 +507,7 @@ static vd_status listen_to_socket(struct vdi_h2_connection *connection)
 	return VD_OK;
 }
 
-vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd,
+vd_status vdi_h2_connection_new(struct vdi_h2_loop *h2_loop, int fd,
 				const struct vdi_h2_connection_options *options,
 				struct vdi_h2_connection	      **ret_connection)
 {
@@ -513,7 +516,7 @@ vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd,
 
 	if (connection == NULL)
 		return VD_NOMEM;
-	connection->hub = hub;
+	connection->h2_loop = h2_loop;
 	connection->side = options->side;
 	connection->arg = options->arg;
 	connection->fd = fd;
@@ -527,7 +530,7 @@ vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd,
 	connection->is_shaking = options->tls != NULL;
 	connection->dirty.work = work;
 	connection->timer.fire = fire;
-	connection->received_at = vd_env_now(vdi_h2_hub_env(hub));
+	connection->received_at = vd_env_now(vdi_h2_loop_env(h2_loop));
 	status = vdi_h2_session_new(connection);
 	if (status == VD_OK && options->has_preface &&
 	    nghttp2_session_mem_recv(connection->session, (const uint8_t *) NGHTTP2_CLIENT_MAGIC,
@@ -552,7 +555,7 @@ vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd,
 	if (!connection->is_connecting)
 		vdi_h2_connection_touch(connection);
 	if (options->settle_timeout.ns > 0)
-		vdi_h2_timer_set(hub, &connection->timer,
+		vdi_h2_timer_set(h2_loop, &connection->timer,
 				 vd_mono_add(connection->received_at, options->settle_timeout));
 	*ret_connection = connection;
 	return VD_OK;
@@ -564,8 +567,8 @@ struct vdi_h2_connection *vdi_h2_connection_free(struct vdi_h2_connection *conne
 		return NULL;
 	VDI_CHECK(!connection->is_receiving);
 	close_socket(connection);
-	vdi_h2_timer_set(connection->hub, &connection->timer, VD_NEVER);
-	vdi_h2_hub_unlist_dirty(connection->hub, &connection->dirty);
+	vdi_h2_timer_set(connection->h2_loop, &connection->timer, VD_NEVER);
+	vdi_h2_loop_unlist_dirty(connection->h2_loop, &connection->dirty);
 	nghttp2_session_del(connection->session);
 	(void) vdi_h2_link_free(connection->link);
 	vdi_free(connection->kept);

@@ -1,29 +1,30 @@
 /* One HTTP/2 connection on one loop: socket, TLS, nghttp2's state, keepalive, deadlines, and its end. Its
  * side, the client (h2_channel.c) or the server, handles the streams.
  *
- * Reading: one recv each time the socket is readable, while it returns less than the scratch buffer; nghttp2
- * makes the side's callbacks from there. Writing: at the end of the hub's turn, at most once per connection
- * and turn, up to the scratch buffer's size. Bytes that the socket does not take are kept (at most that size)
- * and sent first when it is writable. Meanwhile nothing more is taken from nghttp2, so back-pressure appears
- * in its queues and in the side's outboxes.
+ * Reading: one recv each time the socket is readable, while it returns less than the scratch buffer;
+ * nghttp2 makes the side's callbacks from there. Writing: at the end of the h2_loop's iteration, at most
+ * once per connection and iteration, up to the scratch buffer's size. Bytes that the socket does not take
+ * are kept (at most that size) and sent first when it is writable. Meanwhile nothing more is taken from
+ * nghttp2, so back-pressure appears in its queues and in the side's outboxes.
  *
  * Windows: the connection's window is returned at once for all received bytes, a stream's by its side
- * (nghttp2_session_consume_stream with vdi_h2_inbox_settle). So a stream that is not read blocks only itself.
+ * (nghttp2_session_consume_stream with vdi_h2_inbox_settle). So a stream that is not read blocks only
+ * itself.
  *
  * All functions and callbacks run on the loop's thread. Inside the side's callbacks nghttp2_submit_*,
- * nghttp2_session_consume_stream, nghttp2_session_resume_data, vdi_h2_connection_touch, _close and _abort are
- * allowed; vdi_h2_connection_free only in `ended` and outside of all callbacks.
+ * nghttp2_session_consume_stream, nghttp2_session_resume_data, vdi_h2_connection_touch, _close and _abort
+ * are allowed; vdi_h2_connection_free only in `ended` and outside of all callbacks.
  *
  * Limits that no peer can change: 64 KiB of headers of one message (VDI_H2_HEADERS_SIZE_MAX), 1,000 unsent
- * acknowledgements, 32 settings in a frame, 8 CONTINUATIONs (nghttp2's), and deadlines for the handshake and
- * the first SETTINGS.
+ * acknowledgements, 32 settings in a frame, 8 CONTINUATIONs (nghttp2's), and deadlines for the handshake
+ * and the first SETTINGS.
  */
 #ifndef VDI_H2_CONNECTION_H
 #define VDI_H2_CONNECTION_H
 
 #include <nghttp2/nghttp2.h>
 
-#include "h2_hub.h"
+#include "h2_loop.h"
 #include "h2_tls.h"
 
 struct vdi_h2_connection;
@@ -76,19 +77,20 @@ struct vdi_h2_connection_options {
 
 /* Creates a connection on fd, which is non-blocking and connected, or (client) connecting; taken over with
  * VD_OK. No callback before the loop continues. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd,
+VDI_MUST_USE vd_status vdi_h2_connection_new(struct vdi_h2_loop *h2_loop, int fd,
 					     const struct vdi_h2_connection_options *options,
 					     struct vdi_h2_connection		   **ret_connection);
 /* After `ended` or inside it, or at once if the connection was not used. NULL is allowed; returns NULL. */
 struct vdi_h2_connection *vdi_h2_connection_free(struct vdi_h2_connection *connection);
 
-/* Requests a write at the end of the turn, after a frame was submitted or consumed outside of the side's
- * callbacks. Inside callbacks it is automatic. */
+/* Requests a write at the end of the iteration, after a frame was submitted or consumed outside of the
+ * side's callbacks. Inside callbacks it is automatic. */
 void vdi_h2_connection_touch(struct vdi_h2_connection *connection);
-/* Sends GOAWAY, then the frames submitted so far, and ends: at the end of the turn if the socket takes all,
- * else when it has taken all or timeout has passed. `ended` follows. Idempotent. */
+/* Sends GOAWAY, then the frames submitted so far, and ends: at the end of the iteration if the socket takes
+ * all, else when it has taken all or timeout has passed. `ended` follows. Idempotent. */
 void vdi_h2_connection_close(struct vdi_h2_connection *connection, vd_dur timeout);
-/* Ends without sending more. `ended` follows at the end of the turn. why is copied; the first one counts. */
+/* Ends without sending more. `ended` follows at the end of the iteration. why is copied; the first one
+ * counts. */
 void vdi_h2_connection_abort(struct vdi_h2_connection *connection, const char *why);
 
 /* Returns true if the connection has ended: `ended` is pending, or is being called. */

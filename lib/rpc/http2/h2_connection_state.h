@@ -7,13 +7,13 @@
 #include <event2/event_struct.h>
 
 #include "h2_connection.h"
-#include "h2_hub_state.h"
+#include "h2_loop_state.h"
 
 #define VDI_H2_DATA_SIZE_MAX ((size_t) 16384) /* content of one DATA frame */
 #define VDI_H2_WHY_SIZE 256
 
 struct vdi_h2_connection {
-	struct vdi_h2_hub	 *hub;
+	struct vdi_h2_loop	 *h2_loop;
 	const struct vdi_h2_side *side;
 	void			 *arg;
 	nghttp2_session		 *session;
@@ -46,7 +46,7 @@ struct vdi_h2_connection {
 	char	*kept;			/* bytes that the socket did not take */
 	size_t	 kept_size;
 	size_t	 kept_used;
-	size_t	 output_size; /* bytes in the hub's output while it is filled */
+	size_t	 output_size; /* bytes in the h2_loop's output while it is filled */
 	bool	 is_full;     /* the output has no room for a DATA frame */
 	size_t	 headers_size;
 	unsigned streams;
@@ -62,7 +62,7 @@ VDI_MUST_USE vd_status vdi_h2_session_new(struct vdi_h2_connection *connection);
 /* Submits our SETTINGS and the connection's window. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_h2_session_introduce(struct vdi_h2_connection	       *connection,
 						const struct vdi_h2_connection_options *options);
-/* True if the hub's output buffer has room for one more DATA frame; nghttp2 makes none larger. */
+/* True if the h2_loop's output buffer has room for one more DATA frame; nghttp2 makes none larger. */
 static inline bool vdi_h2_session_has_room(const struct vdi_h2_connection *connection)
 {
 	return connection->output_size + 9 + VDI_H2_DATA_SIZE_MAX <= VDI_H2_SCRATCH_SIZE;

@@ -14,13 +14,13 @@
 _Static_assert(VDI_H2_PREFACE_SIZE == NGHTTP2_CLIENT_MAGIC_LEN, "the preface of HTTP/2");
 
 struct vdi_h2_detection {
-	struct vdi_h2_hub   *hub;
+	struct vdi_h2_loop  *h2_loop;
 	struct vdi_h2_timer  timer;
 	struct event	     read_event;
 	struct event	     write_event;
 	struct vdi_h2_opened opened; /* as far as known */
 	bool		     is_shaking;
-	void (*tell)(void *arg, const struct vdi_h2_opened *opened);
+	void (*on_opened)(void *arg, const struct vdi_h2_opened *opened);
 	void *arg;
 };
 
@@ -30,7 +30,7 @@ static void leave_loop(struct vdi_h2_detection *detection)
 {
 	event_del(&detection->read_event);
 	event_del(&detection->write_event);
-	vdi_h2_timer_set(detection->hub, &detection->timer, VD_NEVER);
+	vdi_h2_timer_set(detection->h2_loop, &detection->timer, VD_NEVER);
 }
 
 static void close_socket(struct vdi_h2_detection *detection)
@@ -54,7 +54,7 @@ static void finish(struct vdi_h2_detection *detection, enum vdi_h2_opened_as as)
 	opened = detection->opened;
 	detection->opened.fd = -1;
 	detection->opened.link = NULL;
-	detection->tell(detection->arg, &opened);
+	detection->on_opened(detection->arg, &opened);
 }
 
 static void fire(struct vdi_h2_timer *timer)
@@ -124,16 +124,16 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 
 /* ---- Creation and end ---- */
 
-vd_status vdi_h2_detection_new(struct vdi_h2_hub *hub, const struct vdi_h2_detection_options *options,
+vd_status vdi_h2_detection_new(struct vdi_h2_loop *h2_loop, const struct vdi_h2_detection_options *options,
 			       struct vdi_h2_detection **ret_detection)
 {
 	struct vdi_h2_detection *detection = VDI_NEW(struct vdi_h2_detection);
-	struct event_base	*base = vdi_loop_base(vdi_h2_hub_loop(hub));
+	struct event_base	*base = vdi_loop_base(vdi_h2_loop_event_loop(h2_loop));
 
 	if (detection == NULL)
 		return VD_NOMEM;
-	detection->hub = hub;
-	detection->tell = options->opened;
+	detection->h2_loop = h2_loop;
+	detection->on_opened = options->opened;
 	detection->arg = options->arg;
 	detection->timer.fire = fire;
 	detection->is_shaking = options->tls != NULL;
@@ -148,8 +148,8 @@ vd_status vdi_h2_detection_new(struct vdi_h2_hub *hub, const struct vdi_h2_detec
 		vdi_free(detection);
 		return VD_NOMEM;
 	}
-	vdi_h2_timer_set(hub, &detection->timer,
-			 vd_mono_add(vd_env_now(vdi_h2_hub_env(hub)), options->timeout));
+	vdi_h2_timer_set(h2_loop, &detection->timer,
+			 vd_mono_add(vd_env_now(vdi_h2_loop_env(h2_loop)), options->timeout));
 	*ret_detection = detection;
 	return VD_OK;
 }

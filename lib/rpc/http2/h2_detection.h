@@ -12,7 +12,7 @@
 #ifndef VDI_H2_DETECTION_H
 #define VDI_H2_DETECTION_H
 
-#include "h2_hub.h"
+#include "h2_loop.h"
 #include "h2_tls.h"
 
 #define VDI_H2_PREFACE_SIZE 24
@@ -42,7 +42,7 @@ struct vdi_h2_detection_options {
 };
 
 /* No callback before the loop continues. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_h2_detection_new(struct vdi_h2_hub			  *hub,
+VDI_MUST_USE vd_status vdi_h2_detection_new(struct vdi_h2_loop			  *h2_loop,
 					    const struct vdi_h2_detection_options *options,
 					    struct vdi_h2_detection		 **ret_detection);
 /* Closes the socket if `opened` was not called. NULL is allowed; returns NULL. */

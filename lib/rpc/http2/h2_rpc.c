@@ -19,14 +19,14 @@
 /* Limits the work if a connection is ready but refuses each call. */
 #define ATTEMPTS_MAX 5
 #define HEADERS_OWN 9
-#define ATTENDED_MAX 1000 /* per turn */
+#define ATTENDED_MAX 1000 /* per iteration */
 #define USER_AGENT "vedette/" VD_VERSION
 
 static void deliver_kept(struct vdi_h2_rpc *rpc);
 
 /* ---- Posting, on any thread ---- */
 
-static void post_locked(struct vdi_h2_rpc *rpc)
+void vdi_h2_rpc_post_locked(struct vdi_h2_rpc *rpc)
 {
 	struct vdi_h2_client *client = rpc->client;
 
@@ -34,7 +34,7 @@ static void post_locked(struct vdi_h2_rpc *rpc)
 		return;
 	rpc->is_posted = true;
 	TAILQ_INSERT_TAIL(&client->posted, rpc, posted_node);
-	vdi_h2_hub_wake(client->hub); /* under the lock, so that the client is not freed before */
+	vdi_h2_loop_wake(client->h2_loop); /* under the lock, so that the client is not freed before */
 }
 
 void vdi_h2_rpc_stop_locked(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision)
@@ -42,10 +42,10 @@ void vdi_h2_rpc_stop_locked(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decisio
 	if (rpc->decision != VDI_H2_UNDECIDED)
 		return;
 	rpc->decision = decision;
-	post_locked(rpc);
+	vdi_h2_rpc_post_locked(rpc);
 }
 
-static void stop(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision, size_t too_big_size)
+void vdi_h2_rpc_stop(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision, size_t too_big_size)
 {
 	vdi_lock_acquire(&rpc->client->lock);
 	if (rpc->decision == VDI_H2_UNDECIDED)
@@ -56,7 +56,7 @@ static void stop(struct vdi_h2_rpc *rpc, enum vdi_h2_decision decision, size_t t
 
 /* ---- Ends ---- */
 
-static void free_rpc(struct vdi_h2_rpc *rpc)
+void vdi_h2_rpc_free(struct vdi_h2_rpc *rpc)
 {
 	vdi_h2_outbox_fini(&rpc->outbox);
 	vdi_h2_inbox_fini(&rpc->inbox);
@@ -98,7 +98,7 @@ static void leave_line(struct vdi_h2_rpc *rpc, uint32_t error_code)
 	vdi_h2_line_remove(line, rpc);
 }
 
-static void tell(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *end)
+static void report_end(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *end)
 {
 	struct vdi_rpc_message message = { 0 };
 
@@ -123,7 +123,7 @@ static void end(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *how)
 
 	VDI_CHECK(rpc->line == NULL && rpc->place != VDI_H2_ENDED);
 	rpc->place = VDI_H2_ENDED;
-	vdi_h2_timer_set(client->hub, &rpc->timer, VD_NEVER);
+	vdi_h2_timer_set(client->h2_loop, &rpc->timer, VD_NEVER);
 	vdi_lock_acquire(&client->lock);
 	rpc->is_ended = true;
 	if (rpc->is_posted)
@@ -133,7 +133,7 @@ static void end(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *how)
 	rpc->sent = NULL;
 	vdi_lock_release(&client->lock);
 	free_sent(sent);
-	tell(rpc, how);
+	report_end(rpc, how);
 	vdi_lock_acquire(&client->lock);
 	if (rpc->channel)
 		vdi_h2_channel_unref_locked(rpc->channel);
@@ -143,10 +143,10 @@ static void end(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *how)
 	rpc->is_gone = true;
 	is_mine = !rpc->is_stream || rpc->is_freed;
 	if (client->is_closing)
-		vdi_h2_hub_wake(client->hub);
+		vdi_h2_loop_wake(client->h2_loop);
 	vdi_lock_release(&client->lock);
 	if (is_mine)
-		free_rpc(rpc);
+		vdi_h2_rpc_free(rpc);
 }
 
 static void end_with(struct vdi_h2_rpc *rpc, int code, const char *words, bool is_unsent, bool is_local)
@@ -342,7 +342,7 @@ static void begin(struct vdi_h2_rpc *rpc)
 		return;
 	}
 	rpc->timer.fire = on_deadline;
-	vdi_h2_timer_set(rpc->client->hub, &rpc->timer, rpc->deadline);
+	vdi_h2_timer_set(rpc->client->h2_loop, &rpc->timer, rpc->deadline);
 	start_or_wait(rpc);
 }
 
@@ -412,7 +412,7 @@ void vdi_h2_rpc_attend_posted(struct vdi_h2_client *client)
 		vdi_lock_acquire(&client->lock);
 		rpc = TAILQ_FIRST(&client->posted);
 		if (rpc && left == 0) {
-			vdi_h2_hub_wake(client->hub); /* after polling the sockets */
+			vdi_h2_loop_wake(client->h2_loop); /* after polling the sockets */
 			rpc = NULL;
 		} else if (rpc) {
 			TAILQ_REMOVE(&client->posted, rpc, posted_node);
@@ -624,7 +624,7 @@ static void wait_again(struct vdi_h2_rpc *rpc, const char *words)
 	rpc->place = VDI_H2_WAITING;
 	TAILQ_INSERT_TAIL(&client->waiting, rpc, waiting_node);
 	client->has_room = true;
-	vdi_h2_hub_wake(client->hub);
+	vdi_h2_loop_wake(client->h2_loop);
 }
 
 void vdi_h2_rpc_reset(struct vdi_h2_rpc *rpc, uint32_t error_code)
@@ -652,181 +652,4 @@ void vdi_h2_rpc_lost(struct vdi_h2_rpc *rpc, const char *why)
 		end_with(rpc, VDI_RPC_UNAVAILABLE, words, false, false);
 	else
 		wait_again(rpc, words);
-}
-
-/* ---- Functions for the client's user ---- */
-
-static vd_status new_rpc(struct vdi_rpc_client *base, const struct vdi_rpc_request *request, bool is_stream,
-			 struct vdi_h2_rpc **ret_rpc)
-{
-	struct vdi_h2_client *client = VDI_CONTAINER_OF(base, struct vdi_h2_client, client);
-	struct vdi_h2_rpc    *rpc = VDI_NEW(struct vdi_h2_rpc);
-	vd_status	      status;
-
-	if (rpc == NULL)
-		return VD_NOMEM;
-	rpc->base.call.client = base;
-	rpc->client = client;
-	rpc->is_stream = is_stream;
-	rpc->is_single = !is_stream || request->half_close;
-	rpc->method = request->method;
-	rpc->deadline =
-		request->timeout.ns > 0 ? vd_mono_add(vd_env_now(client->env), request->timeout) : VD_NEVER;
-	rpc->sent_last = &rpc->sent;
-	vdi_h2_outbox_init(&rpc->outbox);
-	vdi_h2_inbox_init(&rpc->inbox, client->receive_size_max);
-	rpc->outbox.retains = !is_stream;
-	status = vdi_h2_pairs_make(request->metadata, request->metadata_count, &rpc->pairs);
-	if (status == VD_OK && rpc->is_single) {
-		rpc->outbox.is_ending = true;
-		if (request->message.size > client->send_size_max) {
-			rpc->decision = VDI_H2_TOO_BIG;
-			rpc->too_big_size = request->message.size;
-		} else {
-			struct vdi_h2_outgoing *outgoing;
-
-			status = vdi_h2_outgoing_new(request->message, NULL, &outgoing);
-			if (status == VD_OK)
-				vdi_h2_outbox_push(&rpc->outbox, outgoing);
-		}
-	}
-	if (status != VD_OK) {
-		free_rpc(rpc);
-		return status == VD_TOO_BIG ? VD_INVALID_ARGUMENT : status;
-	}
-	*ret_rpc = rpc;
-	return VD_OK;
-}
-
-/* Adds the rpc to the client, which now lives until the rpc has ended. Sets *ret before that can happen. */
-static vd_status admit(struct vdi_h2_rpc *rpc, int endpoint, void **ret)
-{
-	struct vdi_h2_client *client = rpc->client;
-	vd_status	      status = VD_OK;
-
-	vdi_lock_acquire(&client->lock);
-	if (client->is_closing)
-		status = VD_CLOSED;
-	else if (endpoint != VDI_RPC_ANY_ENDPOINT &&
-		 (endpoint < 0 || (size_t) endpoint >= client->channel_count))
-		status = VD_INVALID_ARGUMENT;
-	else {
-		if (endpoint != VDI_RPC_ANY_ENDPOINT) {
-			rpc->only = client->channels[endpoint];
-			rpc->only->references++;
-		}
-		if (ret)
-			*ret = rpc;
-		TAILQ_INSERT_TAIL(&client->live, rpc, live_node);
-		post_locked(rpc);
-	}
-	vdi_lock_release(&client->lock);
-	if (status != VD_OK)
-		free_rpc(rpc);
-	return status;
-}
-
-vd_status vdi_h2_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
-		      vdi_rpc_done_fn done, void *arg, struct vdi_rpc_call **ret_call)
-{
-	struct vdi_h2_rpc *rpc;
-
-	VDI_TRY(new_rpc(client, request, false, &rpc));
-	rpc->done = done;
-	rpc->arg = arg;
-	return admit(rpc, request->endpoint, (void **) ret_call);
-}
-
-void vdi_h2_call_cancel(struct vdi_rpc_call *call)
-{
-	stop(VDI_CONTAINER_OF(call, struct vdi_h2_rpc, base.call), VDI_H2_CANCELED, 0);
-}
-
-vd_status vdi_h2_stream_open(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
-			     const struct vdi_rpc_stream_handlers *handlers, void *arg,
-			     struct vdi_rpc_stream **ret_stream)
-{
-	struct vdi_h2_rpc *rpc;
-
-	VDI_TRY(new_rpc(client, request, true, &rpc));
-	rpc->handlers = handlers;
-	rpc->arg = arg;
-	return admit(rpc, request->endpoint, (void **) ret_stream);
-}
-
-static struct vdi_h2_rpc *rpc_of(struct vdi_rpc_stream *stream)
-{
-	return VDI_CONTAINER_OF(stream, struct vdi_h2_rpc, base.stream);
-}
-
-vd_status vdi_h2_stream_send(struct vdi_rpc_stream *stream, struct vd_bytes message)
-{
-	struct vdi_h2_rpc      *rpc = rpc_of(stream);
-	struct vdi_h2_client   *client = rpc->client;
-	struct vdi_h2_outgoing *outgoing;
-
-	if (message.size > client->send_size_max) {
-		stop(rpc, VDI_H2_TOO_BIG, message.size);
-		return VD_OK;
-	}
-	if (vdi_h2_outgoing_new(message, NULL, &outgoing) != VD_OK)
-		return VD_NOMEM;
-	vdi_lock_acquire(&client->lock);
-	if (!rpc->is_ended && !rpc->wants_half_close && !rpc->is_single) {
-		*rpc->sent_last = outgoing;
-		rpc->sent_last = &outgoing->next;
-		outgoing = NULL;
-		post_locked(rpc);
-	}
-	vdi_lock_release(&client->lock);
-	(void) vdi_h2_outgoing_free(outgoing);
-	return VD_OK;
-}
-
-void vdi_h2_stream_receive(struct vdi_rpc_stream *stream)
-{
-	struct vdi_h2_rpc    *rpc = rpc_of(stream);
-	struct vdi_h2_client *client = rpc->client;
-
-	atomic_store_explicit(&rpc->wants_message, true, memory_order_release);
-	if (vdi_loop_is_current(client->loop) && rpc->is_delivering)
-		return; /* the loop's thread checks for posts itself */
-	vdi_lock_acquire(&client->lock);
-	post_locked(rpc);
-	vdi_lock_release(&client->lock);
-}
-
-void vdi_h2_stream_half_close(struct vdi_rpc_stream *stream)
-{
-	struct vdi_h2_rpc    *rpc = rpc_of(stream);
-	struct vdi_h2_client *client = rpc->client;
-
-	vdi_lock_acquire(&client->lock);
-	rpc->wants_half_close = true;
-	post_locked(rpc);
-	vdi_lock_release(&client->lock);
-}
-
-void vdi_h2_stream_cancel(struct vdi_rpc_stream *stream)
-{
-	stop(rpc_of(stream), VDI_H2_CANCELED, 0);
-}
-
-void vdi_h2_stream_free(struct vdi_rpc_stream *stream)
-{
-	struct vdi_h2_rpc    *rpc;
-	struct vdi_h2_client *client;
-	bool		      is_gone;
-
-	if (stream == NULL)
-		return;
-	rpc = rpc_of(stream);
-	client = rpc->client;
-	vdi_lock_acquire(&client->lock);
-	VDI_CHECK(rpc->is_ended && !rpc->is_freed);
-	rpc->is_freed = true;
-	is_gone = rpc->is_gone;
-	vdi_lock_release(&client->lock);
-	if (is_gone)
-		free_rpc(rpc);
 }

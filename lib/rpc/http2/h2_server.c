@@ -1,8 +1,7 @@
 /* The server: its loops, draining and its end.
  *
- * Each loop has a thread (a blocking actor, whose handler is the loop), a hub, and its connections. At the
- * end of a turn (loop iteration) it takes new sockets and the calls that other threads have put into its
- * list.
+ * Each loop has a thread (a blocking actor, whose handler is the loop), an h2_loop, and its connections. At
+ * the end of an iteration it takes new sockets and the calls that other threads have put into its list.
  *
  * Closing:
  *   - drain: the first loop stops listening; each loop sends GOAWAY on its connections
@@ -32,7 +31,7 @@ static void wake_loops_locked(struct vdi_h2_server *server)
 {
 	vdi_lock_assert_held(&server->lock);
 	for (unsigned i = 0; i < server->loop_count; i++)
-		vdi_h2_hub_wake(server->loops[i].hub);
+		vdi_h2_loop_wake(server->loops[i].h2_loop);
 }
 
 void vdi_h2_server_drop_call(struct vdi_h2_server *server)
@@ -52,9 +51,9 @@ static void free_server(struct vdi_h2_server *server)
 	for (unsigned i = 0; i < server->loop_count; i++) {
 		struct vdi_h2_server_loop *loop = &server->loops[i];
 
-		if (loop->hub)
+		if (loop->h2_loop)
 			vdi_h2_unsent_stop(loop);
-		loop->hub = vdi_h2_hub_free(loop->hub);
+		loop->h2_loop = vdi_h2_loop_free(loop->h2_loop);
 		loop->loop = vdi_loop_free(loop->loop);
 		vdi_lock_fini(&loop->lock);
 	}
@@ -131,7 +130,7 @@ static void end_step(struct vdi_h2_server_loop *loop)
 		vdi_loop_stop(loop->loop);
 }
 
-/* ---- One turn ---- */
+/* ---- One iteration ---- */
 
 static void open_arrivals(struct vdi_h2_server_loop *loop, struct vdi_h2_arrival *arrival)
 {
@@ -144,7 +143,7 @@ static void open_arrivals(struct vdi_h2_server_loop *loop, struct vdi_h2_arrival
 	}
 }
 
-static void run_turn(void *arg)
+static void end_iteration(void *arg)
 {
 	struct vdi_h2_server_loop *loop = arg;
 	struct vdi_h2_server_call *call;
@@ -168,7 +167,7 @@ static void run_turn(void *arg)
 		vdi_h2_server_call_run(call);
 	}
 	if (atomic_load_explicit(&loop->is_pressed, memory_order_acquire))
-		vdi_h2_unsent_turn_pressed(loop);
+		vdi_h2_unsent_schedule_check(loop);
 	if (atomic_load_explicit(&loop->server->is_draining, memory_order_acquire))
 		end_step(loop);
 }
@@ -235,14 +234,14 @@ static vd_status make_loops(struct vdi_h2_server *server, unsigned count)
 		return VD_NOMEM;
 	for (unsigned i = 0; i < count; i++) {
 		struct vdi_h2_server_loop *loop = &server->loops[server->loop_count++];
-		struct vdi_h2_hub_options  options = { .turn = run_turn, .arg = loop };
+		struct vdi_h2_loop_options options = { .end_iteration = end_iteration, .arg = loop };
 
 		loop->server = server;
 		loop->kicked_last = &loop->kicked;
 		vdi_lock_init(&loop->lock, VDI_LOCK_QUEUE);
 		VDI_TRY(vdi_loop_new(server->env, &loop->loop));
 		VDI_TRY(vdi_loop_set_name(loop->loop, "rpc server"));
-		VDI_TRY(vdi_h2_hub_new(server->env, loop->loop, &options, &loop->hub));
+		VDI_TRY(vdi_h2_loop_new(server->env, loop->loop, &options, &loop->h2_loop));
 	}
 	return VD_OK;
 }

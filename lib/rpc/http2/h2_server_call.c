@@ -1,17 +1,18 @@
 /* One call of the server, from its first header to its end.
  *
  * Receiving: bytes are assembled into messages in the inbox; one is delivered per receive. Sending: the
- * service's messages wait in the call's queue, under its lock, until the loop takes them; then in the outbox,
- * from which nghttp2 takes as much as the peer's windows allow. send_bytes_max bounds both together.
+ * service's messages wait in the call's queue, under its lock, until the loop takes them; then in the
+ * outbox, from which nghttp2 takes as much as the peer's windows allow. send_bytes_max bounds both
+ * together.
  *
  * A thread that has data for a call puts it into its loop's list of kicked calls and requests the end of a
- * turn, once for many calls. On the loop's own thread that needs no system call. So everything that one read
- * or one commit of the store produced leaves a connection in one write.
+ * iteration, once for many calls. On the loop's own thread that needs no system call. So everything that
+ * one read or one commit of the store produced leaves a connection in one write.
  *
  * The end is nghttp2's report that the stream is closed: our status is sent and the client has half-closed
- * (else we reset the stream, which tells the client that its messages are not read), or the client reset it,
- * or the connection has ended. The memory is freed when the stream, the service and the list have released
- * it.
+ * (else we reset the stream, which tells the client that its messages are not read), or the client reset
+ * it, or the connection has ended. The memory is freed when the stream, the service and the list have
+ * released it.
  */
 #include <stdio.h>
 
@@ -264,7 +265,7 @@ void vdi_h2_server_call_kick_locked(struct vdi_h2_server_call *call)
 	loop->kicked_last = &call->kicked_next;
 	vdi_lock_release(&loop->lock);
 	if (was_empty)
-		vdi_h2_hub_wake(loop->hub);
+		vdi_h2_loop_wake(loop->h2_loop);
 }
 
 static bool is_writable_locked(const struct vdi_h2_server_call *call)
@@ -273,7 +274,7 @@ static bool is_writable_locked(const struct vdi_h2_server_call *call)
 	       call->queued_bytes + call->outbox_bytes <= call->server->send_bytes_max / 2;
 }
 
-/* Inside nghttp2, so the service is notified at the end of the turn. */
+/* Inside nghttp2, so the service is notified at the end of the iteration. */
 static void note_sent(struct vdi_h2_outbox *outbox, size_t size)
 {
 	struct vdi_h2_server_call *call = VDI_CONTAINER_OF(outbox, struct vdi_h2_server_call, outbox);
@@ -533,7 +534,7 @@ void vdi_h2_server_call_begin(struct vdi_h2_server_call *call)
 	call->pins++; /* for the service */
 	atomic_fetch_add_explicit(&server->calls, 1, memory_order_relaxed);
 	if (call->timeout.ns)
-		vdi_h2_timer_set(call->loop->hub, &call->deadline,
+		vdi_h2_timer_set(call->loop->h2_loop, &call->deadline,
 				 vd_mono_add(vd_env_now(server->env), call->timeout));
 	if (is_among(call->method, server->stream_methods, server->stream_method_count))
 		submit_headers(call); /* clients wait for these before they send */
@@ -559,7 +560,7 @@ void vdi_h2_server_call_stream_closed(struct vdi_h2_server_call *call)
 	if (call->next)
 		call->next->previous = call->previous;
 	call->connection = NULL;
-	vdi_h2_timer_set(call->loop->hub, &call->deadline, VD_NEVER);
+	vdi_h2_timer_set(call->loop->h2_loop, &call->deadline, VD_NEVER);
 	vdi_h2_inbox_fini(&call->inbox);
 	vdi_h2_outbox_fini(&call->outbox);
 	atomic_fetch_sub_explicit(&call->server->memory_used, call->charged, memory_order_relaxed);

@@ -254,12 +254,12 @@ static void free_connection(struct vdi_h2_server_connection *connection)
 		loop->connections = connection->next;
 	if (connection->next)
 		connection->next->previous = connection->previous;
-	vdi_h2_timer_set(loop->hub, &connection->cut, VD_NEVER);
+	vdi_h2_timer_set(loop->h2_loop, &connection->cut, VD_NEVER);
 	(void) vdi_h2_peer_unref(connection->peer);
 	vdi_free(connection);
 	atomic_fetch_sub_explicit(&loop->connection_count, 1, memory_order_relaxed);
 	if (atomic_load_explicit(&loop->server->is_draining, memory_order_acquire))
-		vdi_h2_hub_wake(loop->hub);
+		vdi_h2_loop_wake(loop->h2_loop);
 }
 
 static void on_ended(void *arg, const char *why)
@@ -349,7 +349,8 @@ static vd_status become_http2(struct vdi_h2_server_connection *connection, const
 		.ping_interval_min = server->ping_interval_min,
 	};
 
-	return vdi_h2_connection_new(connection->loop->hub, opened->fd, &options, &connection->connection);
+	return vdi_h2_connection_new(connection->loop->h2_loop, opened->fd, &options,
+				     &connection->connection);
 }
 
 static vd_status become_older(struct vdi_h2_server_connection *connection, const struct vdi_h2_opened *opened)
@@ -368,7 +369,7 @@ static vd_status become_older(struct vdi_h2_server_connection *connection, const
 		.memory_max = server->memory_max,
 	};
 
-	VDI_TRY(vdi_h1_connection_new(connection->loop->hub, &options, &connection->older));
+	VDI_TRY(vdi_h1_connection_new(connection->loop->h2_loop, &options, &connection->older));
 	if (connection->loop->is_drained)
 		vdi_h1_connection_drain(connection->older);
 	return VD_OK;
@@ -412,7 +413,7 @@ static struct vdi_h2_server_connection *new_connection(struct vdi_h2_server_loop
 	connection->peer = new_peer(address, "");
 	options.arg = connection;
 	if (connection->peer == NULL ||
-	    vdi_h2_detection_new(loop->hub, &options, &connection->detection) != VD_OK) {
+	    vdi_h2_detection_new(loop->h2_loop, &options, &connection->detection) != VD_OK) {
 		(void) vdi_h2_peer_unref(connection->peer);
 		vdi_free(connection);
 		return NULL;
@@ -480,7 +481,7 @@ void vdi_h2_server_connection_close(struct vdi_h2_server_connection *connection)
 		vdi_h2_server_call_shut_down(call);
 		call = next;
 	}
-	vdi_h2_timer_set(connection->loop->hub, &connection->cut,
+	vdi_h2_timer_set(connection->loop->h2_loop, &connection->cut,
 			 vd_mono_add(vd_env_now(connection->loop->server->env), CUT_AFTER));
 	vdi_h2_server_connection_rest(connection);
 }

@@ -1,6 +1,6 @@
-/* Plain HTTP requests between connection and service: the service answers at any time on any thread, and the
- * loop passes the response on at the end of a turn. While the service has it, a request counts as a call, so
- * the loop exists when the response arrives; its connection may have ended. */
+/* Plain HTTP requests between connection and service: the service answers at any time on any thread, and
+ * the loop passes the response on at the end of an iteration. While the service has it, a request counts as
+ * a call, so the loop exists when the response arrives; its connection may have ended. */
 #include <stdio.h>
 
 #include "env.h"
@@ -28,8 +28,8 @@ static void answer(struct vdi_rpc_http *base)
 	vdi_lock_acquire(&loop->lock);
 	http->next = loop->answered;
 	loop->answered = http;
-	vdi_h2_hub_wake(
-		loop->hub); /* under the lock: the loop may end as soon as it has processed the response */
+	/* Under the lock, because the loop may end as soon as it has processed the response. */
+	vdi_h2_loop_wake(loop->h2_loop);
 	vdi_lock_release(&loop->lock);
 }
 

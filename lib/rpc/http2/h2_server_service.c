@@ -22,7 +22,7 @@ static void call_receive(struct vdi_rpc_server_call *base)
 
 	if (atomic_exchange_explicit(&call->wants_message, true, memory_order_acq_rel))
 		return;
-	if (vdi_loop_is_current(vdi_h2_hub_loop(call->loop->hub)) &&
+	if (vdi_loop_is_current(vdi_h2_loop_event_loop(call->loop->h2_loop)) &&
 	    (call->is_delivering || !(call->is_half_closed || vdi_h2_inbox_has_kept(&call->inbox))))
 		return; /* the current callback, or the next event, handles it */
 	vdi_lock_acquire(&call->lock);

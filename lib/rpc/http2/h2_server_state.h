@@ -16,7 +16,7 @@
 
 #include "h1_connection.h"
 #include "h2_connection.h"
-#include "h2_hub.h"
+#include "h2_loop.h"
 #include "h2_message.h"
 #include "h2_detection.h"
 #include "h2_tls.h"
@@ -43,7 +43,7 @@ struct vdi_h2_server_loop {
 	/* Fixed at creation. */
 	struct vdi_h2_server *server;
 	struct vdi_loop	     *loop;
-	struct vdi_h2_hub    *hub;
+	struct vdi_h2_loop   *h2_loop;
 	struct vd_actor	     *thread; /* runs the loop */
 
 	/* Any thread. */
@@ -66,7 +66,8 @@ struct vdi_h2_server_loop {
 	bool				 is_notified;  /* closing has ended all calls; new ones are refused */
 };
 
-/* Of detection, connection and older one is set; detection until the protocol is known. At the end none. */
+/* At most one of detection, connection and older is set: detection until the protocol is known, none at the
+ * end. */
 struct vdi_h2_server_connection {
 	struct vdi_h2_server_loop	*loop;
 	struct vdi_h2_detection		*detection;
@@ -330,7 +331,7 @@ void		       vdi_h2_unsent_fini(struct vdi_h2_server *server);
 VDI_MUST_USE bool vdi_h2_unsent_take_message(struct vdi_h2_server *server, struct vdi_h2_outgoing *outgoing);
 VDI_MUST_USE bool vdi_h2_unsent_take_answer(struct vdi_h2_server *server, struct vdi_h2_outgoing *outgoing);
 /* is_pressed was set. Loop's thread. */
-void vdi_h2_unsent_turn_pressed(struct vdi_h2_server_loop *loop);
+void vdi_h2_unsent_schedule_check(struct vdi_h2_server_loop *loop);
 /* Ends the checks. On the loop's thread, or when it has stopped. */
 void vdi_h2_unsent_stop(struct vdi_h2_server_loop *loop);
 

@@ -35,7 +35,7 @@ static void press(struct vdi_h2_server *server)
 {
 	for (unsigned i = 0; i < server->loop_count; i++)
 		if (!atomic_exchange_explicit(&server->loops[i].is_pressed, true, memory_order_acq_rel))
-			vdi_h2_hub_wake(server->loops[i].hub);
+			vdi_h2_loop_wake(server->loops[i].h2_loop);
 }
 
 static bool count(struct vdi_h2_server *server, struct vdi_h2_outgoing *outgoing)
@@ -113,23 +113,23 @@ static void check(struct vdi_h2_timer *timer)
 		vdi_metric_add(server->unsent_cut, 1);
 	}
 	if (is_waiting || unsent_of(server) > pressed_from(server))
-		vdi_h2_unsent_turn_pressed(loop);
+		vdi_h2_unsent_schedule_check(loop);
 }
 
-void vdi_h2_unsent_turn_pressed(struct vdi_h2_server_loop *loop)
+void vdi_h2_unsent_schedule_check(struct vdi_h2_server_loop *loop)
 {
 	if (loop->is_check_due)
 		return;
 	loop->is_check_due = true;
 	loop->check_timer.fire = check;
-	vdi_h2_timer_set(loop->hub, &loop->check_timer,
+	vdi_h2_timer_set(loop->h2_loop, &loop->check_timer,
 			 vd_mono_add(vd_env_now(loop->server->env), CHECK_EVERY));
 }
 
 void vdi_h2_unsent_stop(struct vdi_h2_server_loop *loop)
 {
 	if (loop->is_check_due)
-		vdi_h2_timer_set(loop->hub, &loop->check_timer, VD_NEVER);
+		vdi_h2_timer_set(loop->h2_loop, &loop->check_timer, VD_NEVER);
 	loop->is_check_due = false;
 }
 

@@ -1,6 +1,6 @@
 /* The nghttp2 session of a connection: its options, and the callbacks that nghttp2 makes. DATA frames are
- * written straight into the hub's output buffer (send_data); other frames come from nghttp2_session_mem_send.
- * This file counts streams and header bytes; the side handles the rest. */
+ * written straight into the h2_loop's output buffer (send_data); other frames come from
+ * nghttp2_session_mem_send. This file counts streams and header bytes; the side handles the rest. */
 #include <stdio.h>
 
 #include "env.h"
@@ -41,7 +41,7 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
 		     nghttp2_data_source *source, void *user_data)
 {
 	struct vdi_h2_connection *connection = user_data;
-	char			 *output = vdi_h2_hub_output(connection->hub) + connection->output_size;
+	char			 *output = vdi_h2_loop_output(connection->h2_loop) + connection->output_size;
 
 	(void) session;
 	VDI_CHECK(frame->data.padlen == 0); /* no padding was requested */

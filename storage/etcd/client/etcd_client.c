@@ -280,7 +280,7 @@ static struct vdi_etcd_stream *pop_stream(struct vd_etcd *client)
 	return stream;
 }
 
-static void closed_gone(void *arg)
+static void on_actor_closed(void *arg)
 {
 	struct vd_etcd *client = arg;
 	void (*closed)(void *) = client->closed;
@@ -343,7 +343,7 @@ static void step_close(struct vd_etcd *client)
 		client->transport->ops->close(client->transport, transport_closed, client);
 	} else if (is_transport_closed && !client->has_ended) {
 		client->has_ended = true;
-		vd_actor_close(client->actor, closed_gone, client);
+		vd_actor_close(client->actor, on_actor_closed, client);
 	}
 }
 
@@ -476,7 +476,7 @@ vd_status vdi_etcd_new(const struct vd_env *env, const struct vd_etcd_options *o
 void vdi_etcd_discard(struct vd_etcd *client)
 {
 	vd_actor_close(client->actor, NULL, NULL); /* it never ran, so nothing in it uses the client */
-	closed_gone(client);
+	on_actor_closed(client);
 }
 
 void vd_etcd_close(struct vd_etcd *client, void (*done)(void *arg), void *arg)

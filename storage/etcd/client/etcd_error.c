@@ -1,7 +1,6 @@
-/* How: servers identify their errors by message, because gRPC codes are too coarse and not always right. The
- * table is in vedette/etcd.h. Messages of transports come in two variants, from a server's grpc-go and from
- * gRPC C core on this side; so they are searched for within the message, whatever the case of their first
- * letter. */
+/* Servers identify their errors by message, because gRPC codes are too coarse and not always right. The table
+ * is in vedette/etcd.h. Messages of transports come in two variants, from a server's grpc-go and from gRPC C
+ * core on this side; so they are searched for within the message, whatever the case of their first letter. */
 #include "etcd_error.h"
 
 #include <stdarg.h>

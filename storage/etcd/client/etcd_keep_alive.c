@@ -43,7 +43,7 @@ struct vd_etcd_keep_alive {
 	uint64_t  notified_serial; /* last notification delivered */
 	bool	  is_notifying;
 	bool	  is_stopped; /* stopped inside its own callback */
-	pthread_t teller;
+	pthread_t notifying_thread;
 };
 
 struct renewer {
@@ -152,7 +152,7 @@ static void notify_locked(struct renewer *renewer, struct vd_etcd_keep_alive *ho
 {
 	holder->notified_serial = serial;
 	holder->is_notifying = true;
-	holder->teller = pthread_self();
+	holder->notifying_thread = pthread_self();
 	if (news->error)
 		detach_locked(holder);
 	vdi_lock_release(&renewer->lock);
@@ -564,7 +564,7 @@ void vd_etcd_keep_alive_stop(struct vd_etcd_keep_alive *holder)
 	renewer = holder->renewer;
 	vdi_lock_acquire(&renewer->lock);
 	detach_locked(holder);
-	if (holder->is_notifying && pthread_equal(holder->teller, pthread_self())) {
+	if (holder->is_notifying && pthread_equal(holder->notifying_thread, pthread_self())) {
 		holder->is_stopped = true; /* freed when its callback returns */
 		vdi_lock_release(&renewer->lock);
 		return;

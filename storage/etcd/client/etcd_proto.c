@@ -1,4 +1,4 @@
-/* How: protobuf-c returns NULL both for invalid bytes and for lack of memory; the allocator records a failed
+/* protobuf-c returns NULL both for invalid bytes and for lack of memory; the allocator records a failed
  * allocation. */
 #include "etcd_proto.h"
 

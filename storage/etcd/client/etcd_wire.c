@@ -1,4 +1,4 @@
-/* How etcd's responses are decoded.
+/* Decodes etcd's responses.
  *
  * A message is a sequence of fields: a tag (field number and wire type), then a number, or a length and
  * bytes. next_field() takes the first one and checks its form; each decoder is a loop over it with a case per

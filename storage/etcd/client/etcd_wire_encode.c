@@ -1,4 +1,4 @@
-/* How requests for etcd are encoded.
+/* Encodes requests for etcd.
  *
  * A nested message is preceded by its length, so each writer runs twice: first without a destination, only
  * counting, then writing. A message inside n others is counted n times; nesting is limited, so this is

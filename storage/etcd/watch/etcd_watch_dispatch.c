@@ -1,4 +1,4 @@
-/* How the server's messages are matched to the watches of a stream.
+/* Matches the server's messages to the watches of a stream.
  *
  * - created: for the oldest pending create: established, or failed (id -1, or canceled at once)
  * - canceled: by the server, or the response to a cancel
@@ -289,8 +289,8 @@ static void take_progress(struct vd_etcd_watch *watch, const struct vd_etcd_head
 	vdi_etcd_watch_put_progress(watch, header);
 }
 
-static bool speaks_for(const struct vdi_etcd_watch_stream *stream, const struct vd_etcd_watch *watch,
-		       const struct vd_etcd_header *header)
+static bool covers(const struct vdi_etcd_watch_stream *stream, const struct vd_etcd_watch *watch,
+		   const struct vd_etcd_header *header)
 {
 	const struct vdi_etcd_watch_unconfirmed *unconfirmed = watch->unconfirmed;
 
@@ -311,7 +311,7 @@ static void take_progress_of_all(struct vdi_etcd_watch_stream *stream, const str
 	stream->progress_revision = VDI_MAX(stream->progress_revision, header->revision);
 	TAILQ_FOREACH(watch, &stream->established, stream_node)
 	{
-		if (!speaks_for(stream, watch, header)) {
+		if (!covers(stream, watch, header)) {
 			stream->wants_progress = true;
 			continue;
 		}

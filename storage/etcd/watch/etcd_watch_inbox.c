@@ -1,4 +1,4 @@
-/* How the transport's thread hands over: messages into the stream's queue, the stream's end, a wake of the
+/* The transport's thread passes on messages into the stream's queue, the stream's end, and a wake of the
  * actor. Nothing is decoded here.
  *
  * One message is requested at a time, and the next one at once, unless the queue or its bytes have reached

@@ -1,6 +1,6 @@
-/* How: a run of the actor executes the users' commands, then handles every stream with work: messages, an
- * end, an expired timer, a request to send. A stream that exceeds its share continues in the next run, so
- * none delays the others.
+/* A run of the actor executes the users' commands, then handles every stream with work: messages, an end, an
+ * expired timer, a request to send. A stream that exceeds its share continues in the next run, so none delays
+ * the others.
  *
  * Commands are bits in the watch and a place in one list, so a command never allocates and cannot fail; a
  * watch is in the list at most once.
@@ -333,7 +333,7 @@ static void close_streams(struct vdi_etcd_watch_set *set)
 	}
 }
 
-static void set_gone(void *arg)
+static void on_set_closed(void *arg)
 {
 	struct vdi_etcd_watch_set *set = arg;
 	void (*closed)(void *arg) = set->closed;
@@ -371,5 +371,5 @@ static void run(void *arg)
 	}
 	while (take_command(set)) /* commands of ended watches; no more can follow */
 		continue;
-	vd_actor_close(set->actor, set_gone, set);
+	vd_actor_close(set->actor, on_set_closed, set);
 }

@@ -1,10 +1,6 @@
-/* How a start goes: lock the directory, open the checkpoint, verify the journal after it, hand everything to
- * the sink, and only then change anything on disk. Whatever is wrong is therefore found before the first byte
- * is written.
- *
- * Afterwards the writer only ever touches the journal; the checkpointer, an actor, follows it through its
- * files.
- */
+/* A start locks the directory, opens the checkpoint, verifies the journal after it, passes the state to the
+ * sink, and only then changes files. So damage is found before the first byte is written. Afterwards the
+ * writer uses the journal only; the checkpointer, an actor, reads the journal's files. */
 #include "backend.h"
 
 #include "backend_tuning.h"
@@ -39,7 +35,7 @@ static vd_status bury_record(void *arg, const struct vdi_record *record)
 	return vdi_load_bury_record(arg, record);
 }
 
-/* Notes which records compaction has yet to remove. */
+/* Gathers the records that compaction has not removed yet. */
 static vd_status bury_all(struct vdi_backend *backend, struct vdi_checkpoint *checkpoint,
 			  struct vdi_load *load, struct vd_error *reterr)
 {
@@ -66,7 +62,7 @@ static vd_status deliver_content(struct vdi_checkpoint_content *content, struct 
 			status = vdi_load_deliver_kv(load, kv, part->records[j].is_delete);
 		}
 	}
-	/* What is left, and the memory of it all. */
+	/* Frees the remaining members and the backend. */
 	load->leases = content->leases;
 	content->leases = (struct vdi_lease_table) { 0 };
 	vdi_checkpoint_content_fini(content);
@@ -99,7 +95,8 @@ static struct vdi_backend *backend_free(struct vdi_backend *backend)
 	return NULL;
 }
 
-/* The journal after the checkpoint (NULL: there is none), verified and handed to the sink; then writable. */
+/* Opens the journal behind the checkpoint (NULL: there is none): verifies it, passes it to the sink, and
+ * makes it writable. */
 static vd_status open_journal(struct vdi_backend *backend, struct vdi_checkpoint *checkpoint,
 			      struct vdi_checkpoint_content *content, const struct vd_mvcc_options *options,
 			      const struct vdi_backend_tuning *tuning, struct vdi_load *load,
@@ -132,8 +129,8 @@ static vd_status open_journal(struct vdi_backend *backend, struct vdi_checkpoint
 	return vdi_journal_start(backend->journal, reterr);
 }
 
-/* The first one of a store. A store that has content opens without it if the disk is full; the checkpointer
- * tries again. */
+/* Creates the first checkpoint of a store. A store with content opens without one if the disk is full; the
+ * checkpointer tries again. */
 static vd_status create_checkpoint(struct vdi_backend *backend, bool no_sync,
 				   struct vdi_checkpoint **ret_checkpoint, struct vd_error *reterr)
 {
@@ -244,7 +241,7 @@ vd_status vdi_backend_open(const struct vd_env *env, const struct vd_mvcc_option
 	return vdi_backend_open_tuned(env, options, NULL, sink, ret_backend, reterr);
 }
 
-/* Deleting, revoking and compacting must work on a full store: they are the way out. */
+/* Deletes, revocations and compactions must work on a full store, because they free space. */
 static bool is_freeing(const struct vdi_commit *commit)
 {
 	for (size_t i = 0; i < commit->change_count; i++)
@@ -262,9 +259,10 @@ static vd_status check_quota(struct vdi_backend *backend, size_t size, struct vd
 
 	if (backend->quota_bytes <= 0 || used + (int64_t) size <= backend->quota_bytes)
 		return VD_OK;
-	return vd_error_set(reterr, VD_NO_SPACE,
-			    "the quota is used up: %s has %lld of %lld bytes; deletes and compaction go on",
-			    backend->dir->path, (long long) used, (long long) backend->quota_bytes);
+	return vd_error_set(
+		reterr, VD_NO_SPACE,
+		"the quota is used up: %s has %lld of %lld bytes; deletes and compaction continue",
+		backend->dir->path, (long long) used, (long long) backend->quota_bytes);
 }
 
 /* Room for the commit in the checkpoint first: the journal's next file may be small. */
@@ -303,7 +301,7 @@ vd_status vdi_backend_append(struct vdi_backend *backend, const struct vdi_commi
 		backend->is_over_quota = false;
 		return vd_error_set(reterr, VD_NO_SPACE, "the disk is full: %s%s", why.message,
 				    frees ? "; the reserve for deletes is used up as well" :
-					    "; deletes and compaction go on");
+					    "; deletes and compaction continue");
 	}
 	if (status != VD_OK && reterr)
 		*reterr = why;

@@ -1,6 +1,6 @@
-/* How: LMDB without its lock file (the directory has a lock) and without readers at run time, so a write
- * always finds the pages that the commit before the last one freed. Records are appended in key order, which
- * LMDB does fast and packs full.
+/* LMDB without its lock file (the directory has a lock) and without readers at run time, so a write always
+ * finds the pages that the commit before the last one freed. Records are appended in key order, which LMDB
+ * does fast and packs full.
  *
  * LMDB has no checksums, follows damaged page numbers wherever they lead, and dies of SIGBUS behind the end
  * of a cut file. Therefore
@@ -85,7 +85,7 @@ uint64_t vdi_checkpoint_checksum(const void *body, size_t size, vd_rev revision,
 	return XXH3_64bits_withSeed(body, size, ((uint64_t) revision << 20) ^ sub);
 }
 
-/* Splits a stored value: checksum and what it covers. */
+/* Splits a stored value into its checksum and the body that the checksum covers. */
 static bool verified(struct vd_bytes value, vd_rev revision, uint32_t sub, struct vd_bytes *ret_body,
 		     uint64_t *ret_checksum)
 {
@@ -175,11 +175,11 @@ static vd_status read_meta(struct vdi_checkpoint *checkpoint, struct vd_error *r
 		memcpy(&format, value.mv_data, 4);
 		if (format > VDI_CHECKPOINT_FORMAT)
 			status = vd_error_set(reterr, VD_NEWER_FORMAT,
-					      "%s/%s has format %u; this program knows formats up to %u",
+					      "%s/%s has format %u; this program supports formats up to %u",
 					      checkpoint->dir->path, VDI_CHECKPOINT_NAME, format,
 					      VDI_CHECKPOINT_FORMAT);
 		else if (format != VDI_CHECKPOINT_FORMAT || value.mv_size != sizeof checkpoint->meta + 8)
-			status = damaged(checkpoint, 0, "its meta entry makes no sense", reterr);
+			status = damaged(checkpoint, 0, "its meta entry is invalid", reterr);
 		else
 			memcpy(&checkpoint->meta, value.mv_data, sizeof checkpoint->meta);
 	}
@@ -213,7 +213,7 @@ void vdi_checkpoint_forget_pages(const struct vdi_checkpoint *checkpoint)
 	mdb_txn_abort(txn);
 }
 
-/* A record as it lies in the table. */
+/* Decodes a record of the table. */
 static vd_status read_record(struct vdi_checkpoint *checkpoint, struct vd_bytes key, struct vd_bytes value,
 			     struct vdi_record *ret_record, uint64_t *ret_checksum, struct vd_error *reterr)
 {
@@ -226,7 +226,8 @@ static vd_status read_record(struct vdi_checkpoint *checkpoint, struct vd_bytes 
 	if (!verified(value, revision, key_sub(key.data), &body, ret_checksum))
 		return damaged(checkpoint, revision, "the checksum of a record is wrong", reterr);
 	if (vdi_record_decode(body, revision, ret_record) != VD_OK || ret_record->sub != key_sub(key.data))
-		return damaged(checkpoint, revision, "a record is whole but makes no sense", reterr);
+		return damaged(checkpoint, revision, "a record is complete but its content is invalid",
+			       reterr);
 	return VD_OK;
 }
 

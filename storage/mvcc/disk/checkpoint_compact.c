@@ -12,13 +12,13 @@ bool vdi_checkpoint_compact_pending(const struct vdi_checkpoint *checkpoint)
 	return checkpoint->meta.compacted > 0 && !checkpoint->is_swept;
 }
 
-/* Keys of dead records seen in one step, and the record that the next step begins with. */
+/* Keys of dead records found in one step, and the record that the next step begins with. */
 struct sweep {
 	uint8_t (*keys)[VDI_CHECKPOINT_KEY_SIZE];
 	size_t	 count;
 	size_t	 capacity;
-	size_t	 looked_at;
-	size_t	 looked_at_max;
+	size_t	 visited;
+	size_t	 visited_max;
 	vd_rev	 compacted;
 	vd_rev	 next_revision;
 	uint32_t next_sub;
@@ -36,12 +36,12 @@ static vd_status sweep_record(void *arg, const struct vdi_record *record)
 {
 	struct sweep *sweep = arg;
 
-	if (sweep->looked_at >= sweep->looked_at_max) {
+	if (sweep->visited >= sweep->visited_max) {
 		sweep->next_revision = record->mod_rev;
 		sweep->next_sub = record->sub;
 		return VD_AGAIN;
 	}
-	sweep->looked_at++;
+	sweep->visited++;
 	if (record->previous_rev && !sweep_add(sweep, record->previous_rev, record->previous_sub))
 		return VD_NOMEM;
 	if (record->is_delete && record->mod_rev < sweep->compacted &&
@@ -78,7 +78,7 @@ static vd_status commit_sweep(struct vdi_checkpoint *checkpoint, const struct sw
 vd_status vdi_checkpoint_compact_step(struct vdi_checkpoint *checkpoint, size_t record_count_max,
 				      struct vd_error *reterr)
 {
-	struct sweep sweep = { .looked_at_max = record_count_max,
+	struct sweep sweep = { .visited_max = record_count_max,
 			       .compacted = checkpoint->meta.compacted,
 			       .next_revision = checkpoint->meta.compacted };
 	vd_status    status =

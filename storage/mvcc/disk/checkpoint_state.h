@@ -21,9 +21,9 @@ struct vdi_checkpoint {
 	MDB_dbi		meta_dbi;
 
 	struct vdi_checkpoint_meta meta;     /* on disk */
-	struct vdi_checkpoint_meta next;     /* of the group under way */
-	MDB_txn			  *txn;	     /* the group under way */
-	bool			   is_swept; /* no record is left that meta.compacted makes dead */
+	struct vdi_checkpoint_meta next;     /* of the current group */
+	MDB_txn			  *txn;	     /* of the current group */
+	bool			   is_swept; /* all records that meta.compacted makes dead are removed */
 	uint32_t compact_sub; /* compaction continues at this record of revision meta.compact_next */
 	int64_t	 map_size;
 	int64_t	 size_bytes;
@@ -52,7 +52,7 @@ VDI_MUST_USE vd_status vdi_checkpoint_walk_from(struct vdi_checkpoint *checkpoin
 /* Makes the file at least size bytes long, on disk. */
 VDI_MUST_USE vd_status vdi_checkpoint_allocate(struct vdi_dir *dir, const char *name, int64_t size,
 					       struct vd_error *reterr);
-/* Deletes the entry at key from table, if there is one, in the group under way; an error ends the group. */
+/* Deletes the entry at key from table, if there is one, in the current group; an error ends the group. */
 VDI_MUST_USE vd_status vdi_checkpoint_drop(struct vdi_checkpoint *checkpoint, MDB_dbi table, MDB_val key,
 					   int64_t *count, struct vd_error *reterr);
 

@@ -1,4 +1,4 @@
-/* How: LMDB 0.9's file format, 64-bit little-endian, read with bounds.
+/* LMDB 0.9's file format, 64-bit little-endian, read with bounds.
  *
  *   page   u64 number, u16 pad, u16 flags, u16 lower, u16 upper (overflow: u32 pages): 16 bytes; then u16
  *          offsets of nodes up to lower
@@ -61,7 +61,7 @@ struct meta {
 
 enum tree_kind { TREE_FREE, TREE_MAIN, TREE_NAMED };
 
-/* Of all walkers. */
+/* Shared by all walkers. */
 struct verifier {
 	struct vdi_file			    *file;
 	const struct vdi_checkpoint_visitor *visitor; /* NULL: structure only */
@@ -85,7 +85,7 @@ struct walker {
 	size_t		 overflow_capacity;
 };
 
-/* Pages of a tree lie scattered once compaction has run. */
+/* The pages of a tree are scattered after compactions. */
 #define WINDOW_STEP_MIN ((size_t) 32 << 10)
 #define WINDOW_SIZE_MAX ((size_t) 256 << 10)
 
@@ -121,8 +121,9 @@ static void walker_fini(struct walker *walker)
 		vdi_free(walker->pages[i]);
 }
 
-/* size bytes at offset, at most a page; lent until the next call. The file is long enough: checked before. */
-static vd_status look_at(struct walker *walker, int64_t offset, size_t size, const uint8_t **ret_bytes)
+/* Reads size bytes at offset, at most a page; borrowed until the next call. The caller has checked that the
+ * file is long enough. */
+static vd_status page_bytes(struct walker *walker, int64_t offset, size_t size, const uint8_t **ret_bytes)
 {
 	if (offset < walker->window_offset ||
 	    (uint64_t) (offset - walker->window_offset) + size > walker->window_size) {
@@ -141,17 +142,17 @@ static vd_status look_at(struct walker *walker, int64_t offset, size_t size, con
 	return VD_OK;
 }
 
-/* The same, copied. */
+/* Reads and copies. */
 static vd_status read_at(struct walker *walker, int64_t offset, void *bytes, size_t size)
 {
 	const uint8_t *place;
 
-	VDI_TRY(look_at(walker, offset, size, &place));
+	VDI_TRY(page_bytes(walker, offset, size, &place));
 	memcpy(bytes, place, size);
 	return VD_OK;
 }
 
-/* The same for what may be longer than a page, past the window; lent until the next one. */
+/* Reads bytes that may be longer than a page, without the window; borrowed until the next call. */
 static vd_status read_overflow(struct walker *walker, int64_t offset, size_t size, const uint8_t **ret_bytes)
 {
 	size_t got;
@@ -207,15 +208,16 @@ static int compare(enum tree_kind kind, struct vd_bytes a, struct vd_bytes b)
 }
 
 struct walk {
-	enum tree_kind	 kind;
-	struct vd_bytes	 table; /* the name of a named tree */
-	unsigned	 depth; /* of the tree */
-	unsigned	 base;	/* first free place in walker->pages */
-	uint64_t	 entries;
-	struct subtrees *subtrees; /* NULL: all is walked; else what lies at SUBTREE_LEVEL is only noted */
+	enum tree_kind	kind;
+	struct vd_bytes table; /* the name of a named tree */
+	unsigned	depth; /* of the tree */
+	unsigned	base;  /* first free place in walker->pages */
+	uint64_t	entries;
+	struct subtrees
+		*subtrees; /* NULL: all pages are walked; else those at SUBTREE_LEVEL are only listed */
 };
 
-/* Each has the keys between which all of its own must lie. */
+/* Each has the bounds of its keys. */
 struct subtree {
 	uint64_t page;
 	uint64_t from;
@@ -246,7 +248,7 @@ static vd_status check_free_list(struct walker *walker, const uint8_t *list, uin
 	uint64_t count = size >= 8 ? u64_at(list) : UINT64_MAX;
 
 	if (count > size / 8 || (count + 1) * 8 > size)
-		return damaged(walker, from, "a list of free pages makes no sense");
+		return damaged(walker, from, "a list of free pages is invalid");
 	for (uint64_t i = 1; i <= count; i++)
 		VDI_TRY(claim(walker, u64_at(list + i * 8), 1, from));
 	return VD_OK;
@@ -261,7 +263,8 @@ static vd_status visit(struct walker *walker, const struct walk *walk, struct vd
 			 VD_OK;
 }
 
-/* The value of an entry on pages of its own. The window stays as it is: the node of the entry lies in it. */
+/* Reads the value of an entry from its own pages. Does not move the window, which contains the node of the
+ * entry. */
 static vd_status check_overflow(struct walker *walker, const struct walk *walk, struct vd_bytes key,
 				uint64_t page, uint32_t size, uint64_t from)
 {
@@ -278,7 +281,7 @@ static vd_status check_overflow(struct walker *walker, const struct walk *walk, 
 	if (u64_at(bytes) != page || u16_at(bytes + 10) != PAGE_OVERFLOW || pages != count)
 		return damaged(walker, page, "this is not the overflow page it should be");
 	if (walk->kind == TREE_MAIN)
-		return damaged(walker, from, "a tree makes no sense");
+		return damaged(walker, from, "a tree is invalid");
 	if (walk->kind == TREE_FREE)
 		return check_free_list(walker, bytes + PAGE_HEADER_SIZE, size, page);
 	return visit(walker, walk, key, (struct vd_bytes) { bytes + PAGE_HEADER_SIZE, size });
@@ -295,17 +298,17 @@ static vd_status check_leaf_node(struct walker *walker, const struct walk *walk,
 
 	if (flags & NODE_BIG) {
 		if (flags != NODE_BIG || room < 8)
-			return damaged(walker, page, "a node makes no sense");
+			return damaged(walker, page, "a node is invalid");
 		return check_overflow(walker, walk, key, u64_at(data), size, page);
 	}
 	if (flags != (walk->kind == TREE_MAIN ? NODE_TREE : 0) || size > room)
-		return damaged(walker, page, "a node makes no sense");
+		return damaged(walker, page, "a node is invalid");
 	if (walk->kind == TREE_FREE)
 		return check_free_list(walker, data, size, page);
 	if (walk->kind == TREE_NAMED)
 		return visit(walker, walk, key, (struct vd_bytes) { data, size });
 	if (size != TREE_SIZE)
-		return damaged(walker, page, "a tree makes no sense");
+		return damaged(walker, page, "a tree is invalid");
 	memcpy(&tree, data, sizeof tree);
 	return walk_tree(walker, &tree, TREE_NAMED, key);
 }
@@ -338,7 +341,7 @@ static vd_status note_subtree(struct walker *walker, struct subtrees *subtrees, 
 	return VD_OK;
 }
 
-/* low: least key allowed, NULL data: none. high: the first that is not. */
+/* low: lowest allowed key; data NULL: none. high: first key that is not allowed. */
 static vd_status walk_page(struct walker *walker, struct walk *walk, uint64_t number, uint64_t from,
 			   unsigned level, struct vd_bytes low, struct vd_bytes high)
 {
@@ -351,9 +354,9 @@ static vd_status walk_page(struct walker *walker, struct walk *walk, uint64_t nu
 	if (walk->subtrees && level == SUBTREE_LEVEL)
 		return note_subtree(walker, walk->subtrees, number, from, low, high);
 	VDI_TRY(claim(walker, number, 1, from));
-	/* A leaf of a table leads nowhere else, so it stays in the window. */
+	/* A leaf of a table has no child, so it stays in the window. */
 	if (is_leaf && walk->kind == TREE_NAMED)
-		VDI_TRY(look_at(walker, (int64_t) (number * page_size), page_size, &page));
+		VDI_TRY(page_bytes(walker, (int64_t) (number * page_size), page_size, &page));
 	else
 		VDI_TRY(read_at(walker, (int64_t) (number * page_size), walker->pages[walk->base + level],
 				page_size));
@@ -374,10 +377,10 @@ static vd_status walk_page(struct walker *walker, struct walk *walk, uint64_t nu
 		    place + 8u + u16_at(node + 6) > page_size)
 			return damaged(walker, number, "a node leads outside its page");
 		key = (struct vd_bytes) { node + 8, u16_at(node + 6) };
-		/* The first key of a branch page counts as the least possible one and is not looked at. */
+		/* The first key of a branch page counts as the lowest possible one and is not read. */
 		if (is_leaf || i > 0) {
 			if (walk->kind == TREE_FREE && key.size != 8)
-				return damaged(walker, number, "a node makes no sense");
+				return damaged(walker, number, "a node is invalid");
 			if ((before.data && compare(walk->kind, key, before) < (is_leaf && i == 0  ? 0 :
 										i == 1 && !is_leaf ? 0 :
 												     1)) ||
@@ -469,7 +472,7 @@ static void walk_part(void *arg, unsigned part)
 	parts->results[part].entries = walk.entries;
 }
 
-/* The first of the parts that found something names it. */
+/* The error of the first part with damage is reported. */
 static vd_status walk_in_parts(struct walker *walker, struct walk *walk, uint64_t root)
 {
 	const struct vdi_checkpoint_visitor *visitor = walker->verifier->visitor;

@@ -1,14 +1,14 @@
-/* Looks at an LMDB file from outside, before LMDB does, and reads what is in it on the way. Blocks. */
+/* Verifies an LMDB file without LMDB, before LMDB maps it, and reads its content in the same pass. Blocks. */
 #ifndef VDI_CHECKPOINT_VERIFY_H
 #define VDI_CHECKPOINT_VERIFY_H
 
 #include "disk.h"
 
-/* Sees every entry of every table once the node it lies in has been found sound; what follows may still turn
- * out to be damaged. Entries of a table come in the order of their keys. The table `split` is read in parts
- * when it is large: first come the entries of part 0, then those of part 1, and so on, but the parts run at
- * the same time, each on a thread of its own (lib/env/parallel.h). All is lent for the call. What entry
- * returns other than VD_OK ends it. */
+/* Receives every entry of every table, after the node that contains it was verified; later nodes may still be
+ * damaged. The entries of a table are in the order of their keys. A large table `split` is read in parts:
+ * part 0 has the first entries, part 1 the next ones, and so on. The parts are read at the same time, each on
+ * a thread of its own (lib/env/parallel.h). Arguments are borrowed for the call. Any status but VD_OK ends
+ * the verification with that status. */
 struct vdi_checkpoint_visitor {
 	const struct vd_env *env;
 	struct vd_bytes	     split;
@@ -18,9 +18,10 @@ struct vdi_checkpoint_visitor {
 	void *arg;
 };
 
-/* VD_CORRUPT, naming file and offset, unless the newest meta page is sane, the file as long as it says, and
- * every page number, node and size in all trees stays inside the file, with no page in two places (free ones
- * included). Reads every page in use once. VD_NOMEM, VD_IO. visitor: NULL when only that is wanted. */
+/* Verifies that the newest meta page is valid, that the file is as long as this page states, that every page
+ * number, node and size in all trees is inside the file, and that no page is used twice (free ones included).
+ * Reads every page in use once. visitor may be NULL. VD_CORRUPT (the message names file and offset),
+ * VD_NOMEM, VD_IO. */
 VDI_MUST_USE vd_status vdi_checkpoint_verify(struct vdi_file			 *file,
 					     const struct vdi_checkpoint_visitor *visitor,
 					     struct vd_error			 *reterr);

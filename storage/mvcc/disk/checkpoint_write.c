@@ -77,7 +77,7 @@ static vd_status set_map(struct vdi_checkpoint *checkpoint, int64_t size, struct
 	return VD_OK;
 }
 
-/* Makes file and map larger: by a quarter if the disk has so much room, and at least to size. */
+/* Enlarges file and map: by a quarter if the disk has enough room, and at least to size. */
 static vd_status grow_map(struct vdi_checkpoint *checkpoint, int64_t size, struct vd_error *reterr)
 {
 	int64_t step = VDI_MAX(MAP_STEP, VDI_MIN(checkpoint->map_size / 4, MAP_GROWTH_MAX));
@@ -112,7 +112,7 @@ vd_status vdi_checkpoint_begin(struct vdi_checkpoint *checkpoint, int64_t bytes_
 	VDI_TRY(follow_file(checkpoint, reterr));
 	if (bytes_expected && wanted > checkpoint->map_size) {
 		status = grow_map(checkpoint, wanted, reterr);
-		/* Free pages may do. */
+		/* Free pages may be enough. */
 		if (status != VD_NO_SPACE)
 			VDI_TRY(status);
 	}
@@ -132,7 +132,7 @@ void vdi_checkpoint_abort(struct vdi_checkpoint *checkpoint)
 	checkpoint->txn = NULL;
 }
 
-/* Ends the group with an LMDB error; a full map is made bigger on the way. */
+/* Ends the group with an LMDB error; enlarges a full map before. */
 static vd_status give_up(struct vdi_checkpoint *checkpoint, int error, struct vd_error *reterr)
 {
 	vd_status status = vdi_checkpoint_lmdb_fail(checkpoint, error, "write", reterr);
@@ -163,7 +163,6 @@ static vd_status put_record(struct vdi_checkpoint *checkpoint, const struct vdi_
 	return VD_OK;
 }
 
-/* Forgets what is stored at key. false: nothing was. */
 vd_status vdi_checkpoint_drop(struct vdi_checkpoint *checkpoint, MDB_dbi table, MDB_val key, int64_t *count,
 			      struct vd_error *reterr)
 {
@@ -226,7 +225,7 @@ static vd_status senseless(struct vdi_checkpoint *checkpoint, const struct vdi_s
 			   struct vd_error *reterr)
 {
 	vdi_checkpoint_abort(checkpoint);
-	return vd_error_set(reterr, VD_CORRUPT, "journal record %llu is whole but makes no sense",
+	return vd_error_set(reterr, VD_CORRUPT, "journal record %llu is complete but its content is invalid",
 			    (unsigned long long) record->index);
 }
 
@@ -282,8 +281,7 @@ vd_status vdi_checkpoint_commit(struct vdi_checkpoint *checkpoint, struct vd_err
 		return give_up(checkpoint, error, reterr);
 	if (checkpoint->next.compacted != checkpoint->meta.compacted) {
 		checkpoint->is_swept = false;
-		checkpoint->compact_sub =
-			0; /* tombstones of the revision that was the compacted one are dead now */
+		checkpoint->compact_sub = 0; /* tombstones of the previous compacted revision are dead now */
 	}
 	checkpoint->meta = checkpoint->next;
 	vdi_checkpoint_forget_pages(checkpoint);

@@ -1,8 +1,8 @@
-/* How: each run of the handler does one group: up to `bytes` of journal records, or one step of compaction,
- * in one LMDB transaction, which waits for the disk twice. So records are taken when there are enough of
- * them, or when the first has waited for the interval; what came while a group was taken waits for its own
- * turn. (Taking it at once made hundreds of small groups a second under load, and every put waited behind
- * their syncs.)
+/* Each run of the handler does one group: up to `bytes` of journal records, or one step of compaction, in one
+ * LMDB transaction, which waits for the disk twice. So records are taken when there are enough of them, or
+ * when the first has waited for the interval; what came while a group was taken waits for its own turn.
+ * (Taking it at once made hundreds of small groups a second under load, and every put waited behind their
+ * syncs.)
  *
  *   IDLE --notify--> ARMED (timer) --due, or enough bytes--> a group --nothing left--> IDLE
  *                      ^                                       |   ^
@@ -30,16 +30,16 @@
 /* Bytes of the file for each change, beside those that the journal has too: node, key, checksum. More than
  * the change itself if its key is short. */
 #define CHANGE_BYTES 40
-/* Kept for compaction alone. */
+/* Reserved for compaction. */
 #define COMPACT_RESERVE ((int64_t) 512 << 10)
-/* Kept for commits that free something: a 32nd of the store within these bounds. */
+/* Reserved for commits that free space: a 32nd of the store within these bounds. */
 #define RESERVE_MIN ((int64_t) 2 << 20)
 #define RESERVE_MAX ((int64_t) 32 << 20)
 #define GROWTH_MIN ((int64_t) 64 << 10)
 #define GROWTH_MAX ((int64_t) 64 << 20)
 #define RETRY VD_SECONDS(1)
 
-/* Where in the journal the last committed group ended. */
+/* The place in the journal at which the last committed group ended. */
 struct place {
 	uint64_t sequence;
 	int64_t	 offset;
@@ -66,9 +66,9 @@ struct vdi_checkpointer {
 	bool			  is_reading; /* reader is open */
 	struct place		  place;
 	vd_mono			  due;
-	vd_mono			  retry_at; /* after a failure: not before */
+	vd_mono			  retry_at; /* time of the next attempt after a failure */
 	struct vdi_log_limit	  log_limit;
-	int64_t			  group_bytes;	 /* at most `bytes`; less when the disk is full */
+	int64_t			  group_bytes;	 /* at most `bytes`; less if the disk is full */
 	size_t			  step_records;	 /* at most COMPACT_RECORDS; less when the disk is full */
 	unsigned		  settle_groups; /* empty groups to come */
 
@@ -83,7 +83,7 @@ struct vdi_checkpointer {
 	atomic_bool	 is_failing;	  /* the last attempt failed */
 	atomic_bool	 is_pressed;	  /* a commit was refused because the disk is full */
 	atomic_bool	 is_settling_due; /* since is_pressed was set no empty group was planned */
-	atomic_bool	 has_more;	  /* work is under way */
+	atomic_bool	 has_more;	  /* work is in progress */
 	_Atomic int64_t	 end_bytes;	  /* struct vdi_checkpoint_room; 0: there is no checkpoint */
 	_Atomic int64_t	 free_bytes[VDI_CHECKPOINT_ROOM_CLASSES];
 	atomic_bool	 is_armed;
@@ -119,7 +119,7 @@ static void close_reader(struct vdi_checkpointer *checkpointer)
 	checkpointer->is_reading = false;
 }
 
-/* The next record, which is on disk: here, or first in the next file. */
+/* Reads the next record, which is on disk: in this file, or the first one of the next file. */
 static vd_status next_record(struct vdi_checkpointer *checkpointer, struct vdi_segment_record *ret_record,
 			     struct vd_error *reterr)
 {
@@ -148,7 +148,7 @@ static vd_status next_record(struct vdi_checkpointer *checkpointer, struct vdi_s
 	return vdi_segment_reader_next(reader, ret_record, reterr);
 }
 
-/* Applies what is on disk, up to `bytes`. The group is open. */
+/* Applies records that are on disk, up to `bytes`. The group is open. */
 static vd_status apply_records(struct vdi_checkpointer *checkpointer, uint64_t durable, int64_t *ret_bytes,
 			       struct vd_error *reterr)
 {
@@ -261,7 +261,7 @@ static bool is_enough(const struct vdi_checkpointer *checkpointer)
 		vdi_journal_durable_index(checkpointer->journal) > vdi_checkpointer_covered(checkpointer));
 }
 
-/* A group of the present size. VD_FULL: try again, it is smaller now, or the file is larger. */
+/* Runs a group of the current size. VD_FULL: try again; the group is smaller now, or the file is larger. */
 static vd_status try_group(struct vdi_checkpointer *checkpointer, uint64_t durable, struct vd_error *reterr)
 {
 	vd_status status = take_group(checkpointer, durable, reterr);
@@ -300,7 +300,7 @@ static vd_status settle(struct vdi_checkpointer *checkpointer, struct vd_error *
 	return VD_OK;
 }
 
-/* One group of work. VD_NOT_FOUND: there is none now. */
+/* Runs one group of work. VD_NOT_FOUND: there is no work now. */
 static vd_status work(struct vdi_checkpointer *checkpointer, vd_mono now, struct vd_error *reterr)
 {
 	uint64_t  durable = vdi_journal_durable_index(checkpointer->journal);
@@ -320,7 +320,7 @@ static vd_status work(struct vdi_checkpointer *checkpointer, vd_mono now, struct
 		checkpointer->settle_groups = atomic_load(&checkpointer->is_pressed) ? SETTLE_GROUPS : 0;
 	else if (status == VD_NOT_FOUND && checkpointer->settle_groups)
 		status = settle(checkpointer, reterr);
-	/* The next attempt may need what the last groups freed. */
+	/* The next attempt may need the pages that the last groups freed. */
 	for (unsigned i = 0; i < SETTLE_GROUPS && status == VD_NO_SPACE; i++)
 		(void) !settle(checkpointer, NULL);
 	return status;
@@ -348,7 +348,7 @@ static bool has_work(const struct vdi_checkpointer *checkpointer)
 	return checkpointer->checkpoint == NULL || is_compacting(checkpointer) || has_records(checkpointer);
 }
 
-/* After a group, or a step, or nothing. */
+/* Plans the next run. */
 static void plan(struct vdi_checkpointer *checkpointer)
 {
 	bool has_more = is_compacting(checkpointer) ||
@@ -365,7 +365,7 @@ static void plan(struct vdi_checkpointer *checkpointer)
 	}
 	set_due(checkpointer, VD_NEVER);
 	atomic_store(&checkpointer->is_armed, false);
-	/* What became durable before is_armed fell had nobody to tell. */
+	/* Records that became durable before is_armed was cleared have not woken the actor. */
 	if (has_work(checkpointer))
 		vdi_checkpointer_notify(checkpointer);
 }
@@ -394,7 +394,7 @@ static void run(void *arg)
 		checkpointer->settle_groups = SETTLE_GROUPS;
 	status = work(checkpointer, now, &error);
 	if (status == VD_FULL) {
-		/* There is more room now: again. */
+		/* There is more room now: try again. */
 		checkpointer->due = now;
 		vd_actor_wake(checkpointer->actor);
 	} else if (status != VD_OK && status != VD_NOT_FOUND) {
@@ -421,8 +421,8 @@ static int64_t reserve_of(const struct vdi_checkpointer *checkpointer)
 	return VDI_MAX(RESERVE_MIN, VDI_MIN(vdi_checkpointer_size_bytes(checkpointer) / 32, RESERVE_MAX));
 }
 
-/* Takes a commit of so many bytes into account. Returns the bytes of the file that everything not in the
- * checkpoint yet may need. */
+/* Adds a commit of this size to the estimates. Returns the room in the file, in bytes, that all records that
+ * are not in the checkpoint may need. */
 static int64_t weigh(struct vdi_checkpointer *checkpointer, size_t size, size_t change_count)
 {
 	int64_t waiting =
@@ -437,7 +437,7 @@ static int64_t weigh(struct vdi_checkpointer *checkpointer, size_t size, size_t 
 	return checkpointer->room_factor * (waiting + (int64_t) size);
 }
 
-/* Room for values of so many pages and less. */
+/* Returns the room for values of at most this many pages. */
 static int64_t room_for(const struct vdi_checkpointer *checkpointer, int64_t pages)
 {
 	int64_t tail = checkpointer->file_size - atomic_load(&checkpointer->end_bytes) -
@@ -455,8 +455,8 @@ static int64_t round_up(int64_t size)
 	return (size + GROWTH_MIN - 1) / GROWTH_MIN * GROWTH_MIN;
 }
 
-/* Makes the file longer, by more than is needed now if the disk has room. What is free is asked first: an
- * attempt that fails may take all of it. */
+/* Enlarges the file, by more than is needed now if the disk has room. Asks for the free space first, because
+ * a failed attempt may use all of it. */
 static vd_status grow_file(struct vdi_checkpointer *checkpointer, int64_t size, struct vd_error *reterr)
 {
 	int64_t	  free_bytes = 0;

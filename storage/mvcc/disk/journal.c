@@ -1,5 +1,5 @@
-/* How: appended commits are encoded into one buffer, in the layout of the file; sync decides which file they
- * go to, chains and checksums them, and writes them at the tail.
+/* Appended commits are encoded into one buffer, in the layout of the file; sync decides which file they go
+ * to, chains and checksums them, and writes them at the tail.
  *
  *   open     reads all, verifies
  *   start    syncs the last file, cleans up
@@ -31,7 +31,7 @@ struct vdi_journal {
 	uint8_t		store_id[VDI_STORE_ID_SIZE];
 	uint64_t	first_sequence;	 /* needed */
 	uint64_t	lowest_sequence; /* existing, needed or not */
-	uint64_t	end_sequence;	 /* the last one that is whole */
+	uint64_t	end_sequence;	 /* the last complete one */
 	int64_t		covered_bytes;
 	uint64_t	unfinished; /* a leftover that start removes; 0: none */
 
@@ -41,7 +41,7 @@ struct vdi_journal {
 	uint64_t	 sequence;
 	uint64_t	 nonce;
 	int64_t		 file_size;
-	int64_t		 tail;	     /* where the next record goes */
+	int64_t		 tail;	     /* offset of the next record */
 	uint64_t	 previous;   /* checksum of the last record */
 	uint64_t	 next_index; /* of the first record in the buffer */
 	vd_rev		 revision;
@@ -63,7 +63,7 @@ struct vdi_journal {
 	_Atomic int64_t	 bytes;
 	_Atomic uint64_t writing_sequence;
 
-	/* Whoever releases. */
+	/* The thread that releases files. */
 	uint64_t released_sequence;
 };
 
@@ -73,7 +73,7 @@ struct listing {
 	uint64_t *sequences;
 	size_t	  count;
 	size_t	  capacity;
-	bool	  is_foreign; /* the local history of an etcd lies there */
+	bool	  is_foreign; /* the directory contains the local history of an etcd */
 };
 
 static vd_status list_one(void *arg, const char *name, int64_t size)
@@ -106,7 +106,7 @@ static vd_status corrupt_at(const struct vdi_segment_reader *reader, const char 
 			    reader->file->dir->path, reader->file->name, (long long) reader->offset, what);
 }
 
-/* Looks at the headers from the last file backwards until one begins at or before what is needed. */
+/* Reads the headers from the last file backwards, up to the one with the first needed record. */
 static vd_status choose_first(struct vdi_journal *journal, const struct listing *listing, size_t *ret_first,
 			      size_t *ret_end, struct vd_error *reterr)
 {
@@ -148,7 +148,7 @@ static vd_status choose_first(struct vdi_journal *journal, const struct listing 
 				    (unsigned long long) journal->covered + 1);
 	if (journal->covered > 0)
 		return vd_error_set(reterr, VD_CORRUPT,
-				    "%s: the journal is missing, yet the checkpoint knows of %llu records",
+				    "%s: the journal is missing, yet the checkpoint contains %llu records",
 				    journal->dir->path, (unsigned long long) journal->covered);
 	*ret_first = *ret_end = 0;
 	return VD_OK;
@@ -190,7 +190,7 @@ static vd_status walk_records(struct walk *walk, struct vdi_segment_reader *read
 	return VD_OK;
 }
 
-/* Remembers where the writer goes on. */
+/* Stores the place at which the writer continues. */
 static void adopt_end(struct vdi_journal *journal, const struct vdi_segment_reader *reader)
 {
 	journal->sequence = reader->header.sequence;
@@ -296,10 +296,11 @@ static vd_status find_and_check(struct vdi_journal *journal, const uint8_t *stor
 	memcpy(journal->store_id, store_id ? store_id : header.store_id, VDI_STORE_ID_SIZE);
 	VDI_TRY(walk_all(&walk, reterr));
 	if (journal->next_index <= journal->covered)
-		return vd_error_set(reterr, VD_CORRUPT,
-				    "%s: the journal ends at record %llu, yet the checkpoint knows of %llu",
-				    journal->dir->path, (unsigned long long) journal->next_index - 1,
-				    (unsigned long long) journal->covered);
+		return vd_error_set(
+			reterr, VD_CORRUPT,
+			"%s: the journal ends at record %llu, yet the checkpoint contains records up to %llu",
+			journal->dir->path, (unsigned long long) journal->next_index - 1,
+			(unsigned long long) journal->covered);
 	return VD_OK;
 }
 
@@ -369,8 +370,7 @@ vd_status vdi_journal_start(struct vdi_journal *journal, struct vd_error *reterr
 	} else {
 		vdi_segment_name(VDI_SEGMENT_JOURNAL, journal->sequence, name);
 		VDI_TRY(vdi_file_open(journal->dir, name, VDI_FILE_WRITE, &journal->file, reterr));
-		/* After the death of the process alone, what was read may have been in the page cache
-		 * only. */
+		/* If only the process died, not the machine, the records may be in the page cache only. */
 		if (!journal->no_sync) {
 			VDI_TRY(vdi_file_sync(journal->file, reterr));
 			VDI_TRY(vdi_dir_sync(journal->dir, reterr));
@@ -380,7 +380,7 @@ vd_status vdi_journal_start(struct vdi_journal *journal, struct vd_error *reterr
 	journal->released_sequence = journal->lowest_sequence;
 	journal->buffer_revision = journal->revision;
 	VDI_TRY(vdi_journal_room_start(&journal->room, reterr));
-	/* A full disk may lack the reserve until one of these takes its place. */
+	/* If the disk is full, the reserve may be missing until one of these files becomes the new one. */
 	vdi_journal_release(journal, journal->first_sequence);
 	return VD_OK;
 }
@@ -448,7 +448,7 @@ void vdi_journal_discard(struct vdi_journal *journal)
 	journal->buffer_revision = journal->revision;
 }
 
-/* Room for one more record in the buffer, its header filled as far as it can be before sync. */
+/* Adds a record to the buffer, and fills the part of its header that is known before the sync. */
 static vd_status put_record(struct vdi_journal *journal, enum vdi_segment_kind kind, vd_rev revision,
 			    size_t payload_size, uint8_t **ret_payload, struct vd_error *reterr)
 {
@@ -467,7 +467,7 @@ static vd_status put_record(struct vdi_journal *journal, enum vdi_segment_kind k
 	return VD_OK;
 }
 
-/* Chooses the file for a buffer of so many bytes. */
+/* Chooses the file for a buffer of this size. */
 static vd_status prepare_next(struct vdi_journal *journal, size_t size, enum vdi_journal_use use,
 			      struct vd_error *reterr)
 {
@@ -478,8 +478,8 @@ static vd_status prepare_next(struct vdi_journal *journal, size_t size, enum vdi
 		use, &journal->next, reterr);
 }
 
-/* Makes sure that the buffer can be written with so many bytes more. A full disk refuses a commit here, where
- * nothing has been written yet. */
+/* Ensures that the buffer plus this many bytes can be written. If the disk is full, the commit is refused
+ * here, before anything is written. */
 static vd_status make_room(struct vdi_journal *journal, size_t size, enum vdi_journal_use use,
 			   struct vd_error *reterr)
 {
@@ -516,8 +516,7 @@ vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commi
 	return VD_OK;
 }
 
-/* Turns the prepared file into the next one and moves the writer there. Without success the writer stays
- * where it is. */
+/* Makes the prepared file the current one. On failure the current file stays. */
 static vd_status rotate(struct vdi_journal *journal, struct vd_error *reterr)
 {
 	struct vdi_segment_header header = {
@@ -611,7 +610,7 @@ vd_status vdi_journal_sync(struct vdi_journal *journal, struct vd_error *reterr)
 		return journal->is_broken ? VD_IO : status;
 	}
 	journal->revision = journal->buffer_revision;
-	journal->is_unmarked = true; /* closing takes it back */
+	journal->is_unmarked = true; /* closing removes it */
 	journal->buffer_size = 0;
 	journal->buffer_count = 0;
 	atomic_store_explicit(&journal->durable_index, journal->next_index - 1, memory_order_release);
@@ -631,8 +630,8 @@ void vdi_journal_release(struct vdi_journal *journal, uint64_t sequence)
 	}
 }
 
-/* A mark after the last group tells damage of that group from a torn write. Best effort: it protects, nothing
- * depends on it. */
+/* With a mark after the last group, damage of that group can be distinguished from a torn write. A failure is
+ * harmless. */
 void vdi_journal_finish(struct vdi_journal *journal)
 {
 	uint8_t *payload;

@@ -1,10 +1,10 @@
-/* The journal: commits in revision order in a row of preallocated files (journal_segment.h says how they
- * look).
+/* The journal: commits in revision order in a sequence of preallocated files (their format:
+ * journal_segment.h).
  *
  * Opening happens in two steps: vdi_journal_open reads and checks everything and changes nothing;
- * vdi_journal_start makes it writable. In between vdi_journal_replay gives the commits again. Then the writer
- * (one thread) appends and syncs; one group of appends is one write and one fdatasync. vdi_journal_release
- * may be called by one other thread at the same time; the two functions named "any thread" by all.
+ * vdi_journal_start makes it writable. In between vdi_journal_replay reads the commits again. Then the writer
+ * (one thread) appends and syncs; one group of appends is one write and one fdatasync. One other thread may
+ * call vdi_journal_release at the same time; functions whose comment says "Any thread" may be called by all.
  *
  * Each record has an index, from 1 without gaps, and everything up to vdi_journal_durable_index() is on disk.
  */
@@ -22,62 +22,63 @@ struct vdi_journal;
 struct vdi_journal_options {
 	struct vdi_dir *dir;   /* must outlive the journal */
 	uint64_t	seed;  /* of nonces, and of the store id of a new store */
-	int64_t	 segment_size; /* of new files and of the reserve; 0: both follow the size of the store */
+	int64_t	 segment_size; /* size of new files and of the reserve; 0: follows the size of the store */
 	uint64_t covered;      /* records up to this index are in the checkpoint and need not be read */
-	/* VDI_STORE_ID_SIZE bytes that must be found; NULL: any, and an empty directory is a new store */
+	/* expected store ID, VDI_STORE_ID_SIZE bytes; NULL: any, and an empty directory is a new store */
 	const uint8_t *store_id;
 	bool	       no_sync; /* never fdatasync: benchmarks */
 };
 
-/* Of a commit that is on disk. The record is lent for the call. */
+/* Receives a commit that is on disk; borrowed for the call. */
 typedef vd_status (*vdi_journal_each_fn)(void *arg, const struct vdi_segment_record *record,
 					 struct vd_error *reterr);
 
-/* each (may be NULL) sees every commit after covered, once it is verified; what follows may still turn out to
- * be damaged. VD_CORRUPT (the message names file and offset), VD_NEWER_FORMAT, VD_IO, VD_NOMEM, or what each
- * returned. Nothing was changed on disk. */
+/* Opens the journal and calls each (may be NULL) for every commit after covered, when it is verified; later
+ * commits may still be damaged. Changes nothing on disk. VD_CORRUPT (the message names file and offset),
+ * VD_NEWER_FORMAT, VD_IO, VD_NOMEM, or the error of each. */
 VDI_MUST_USE vd_status vdi_journal_open(const struct vdi_journal_options *options, vdi_journal_each_fn each,
 					void *arg, struct vdi_journal **ret_journal, struct vd_error *reterr);
-/* The same commits again; before start only. */
+/* Calls each for the same commits again; before start only. */
 VDI_MUST_USE vd_status vdi_journal_replay(struct vdi_journal *journal, vdi_journal_each_fn each, void *arg,
 					  struct vd_error *reterr);
-/* Removes leftovers of interrupted work, makes sure that what was read is on disk, creates the first file of
- * a new store. */
+/* Removes temporary files of interrupted work, syncs the records that were read, and creates the first file
+ * of a new store. */
 VDI_MUST_USE vd_status vdi_journal_start(struct vdi_journal *journal, struct vd_error *reterr);
 
-/* Whether there was no journal at all. */
+/* Returns true if there was no journal. */
 bool	       vdi_journal_is_new(const struct vdi_journal *journal);
 const uint8_t *vdi_journal_store_id(const struct vdi_journal *journal);
-/* The newest one that open came across, the headers of files included; 0: none. */
+/* Returns the newest revision that open found, also in headers of files; 0: none. */
 vd_rev vdi_journal_revision(const struct vdi_journal *journal);
 
 /* Contract of vdi_backend_append, vdi_backend_sync, vdi_backend_discard. VD_TOO_BIG: the commit exceeds
- * VDI_JOURNAL_PAYLOAD_MAX. use: what it may take when the disk is full. */
+ * VDI_JOURNAL_PAYLOAD_MAX. use: the space that it may use if the disk is full. */
 VDI_MUST_USE vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commit *commit,
 					  enum vdi_journal_use use, struct vd_error *reterr);
 VDI_MUST_USE vd_status vdi_journal_sync(struct vdi_journal *journal, struct vd_error *reterr);
 void		       vdi_journal_discard(struct vdi_journal *journal);
 
-/* Any thread. */
+/* Returns the index of the newest record on disk. Any thread. */
 uint64_t vdi_journal_durable_index(const struct vdi_journal *journal);
-/* Bytes of records written or appended since start, plus those read by open: only grows (or falls by what is
- * discarded). Any thread. */
+/* Returns the size of the records appended since start, plus those read by open, in bytes: increases, except
+ * when appended records are discarded. Any thread. */
 int64_t vdi_journal_bytes(const struct vdi_journal *journal);
-/* Room for the next files. Any thread. */
+/* Returns the room for the next files. Any thread. */
 struct vdi_journal_room *vdi_journal_room(struct vdi_journal *journal);
-/* The file that the newest record is in. Any thread. */
+/* Returns the number of the file with the newest record. Any thread. */
 uint64_t vdi_journal_writing_sequence(const struct vdi_journal *journal);
-/* Of what open read, the part up to options->covered. */
+/* Returns the size of the records that open read up to options->covered, in bytes. */
 int64_t vdi_journal_covered_bytes(const struct vdi_journal *journal);
-/* The first file that open needed: where a reader that follows the journal begins. */
+/* Returns the number of the first file that open needed: a reader that follows the journal begins there. */
 uint64_t vdi_journal_first_sequence(const struct vdi_journal *journal);
-/* Files before sequence are not needed any more: removed, or kept for reuse. Failing does no harm: the next
- * open tries again. */
+/* Removes files before sequence, or keeps them for reuse. A failure is harmless, because the next open tries
+ * again. */
 void vdi_journal_release(struct vdi_journal *journal, uint64_t sequence);
 
-/* Discards what is not synced and marks a clean end; nothing is appended after that. The writer. */
+/* Discards records that are not synced, and writes the mark of a clean end. No append may follow. The writer
+ * only. */
 void vdi_journal_finish(struct vdi_journal *journal);
-/* Finishes if that was not done, frees. NULL is fine. Returns NULL. */
+/* Finishes the journal unless that was done, and frees it. NULL is allowed; returns NULL. */
 struct vdi_journal *vdi_journal_close(struct vdi_journal *journal);
 
 #endif

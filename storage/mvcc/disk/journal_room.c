@@ -1,4 +1,4 @@
-/* How: the lock is held over the work on the two files, which is rare: the writer prepares one when a file is
+/* The lock is held over the work on the two files, which is rare: the writer prepares one when a file is
  * full, old files are released when the checkpoint has taken them over. An old file gets its new name, and
  * the directory is synced, before anything is written to it: after a crash no file has two names. */
 #include "journal_room.h"
@@ -42,7 +42,7 @@ static vd_status remove_file(struct vdi_journal_room *room, const char *name, st
 	return status == VD_NOT_FOUND ? VD_OK : status;
 }
 
-/* One attempt. Without success the file is gone. */
+/* Makes one attempt; on failure the file is removed. */
 static vd_status make_file_of(struct vdi_journal_room *room, const char *name, int64_t size, bool is_synced,
 			      struct vd_error *reterr)
 {
@@ -128,8 +128,8 @@ vd_status vdi_journal_room_fill_reserve(struct vdi_journal_room *room, struct vd
 	return status;
 }
 
-/* Brings an existing file near the wanted size. After a crash even a file of the right size may have no room
- * of its own. VD_NO_SPACE: it is of no use. */
+/* Brings an existing file near the desired size. After a crash even a file of the right size may have
+ * unallocated blocks. VD_NO_SPACE: the file cannot be used. */
 static vd_status adjust_file(struct vdi_journal_room *room, struct vdi_file *file, int64_t *ret_size,
 			     struct vd_error *reterr)
 {
@@ -233,7 +233,7 @@ void vdi_journal_room_taken(struct vdi_journal_room *room, const char *made)
 
 /* ---- Old files ---- */
 
-/* false: the file still has its old name. */
+/* Returns false if the file still has its old name. */
 static bool rename_old(struct vdi_journal_room *room, const char *name, const char *to, bool *ret_durable)
 {
 	if (vdi_dir_rename(room->dir, name, to, NULL) != VD_OK)

@@ -1,5 +1,5 @@
-/* How: the reader holds a window of the file in memory and verifies each record where it lies; payloads are
- * lent, not copied. */
+/* The reader holds a window of the file in memory and verifies each record in it; payloads are borrowed, not
+ * copied. */
 #include <stdio.h>
 
 #define XXH_INLINE_ALL
@@ -139,12 +139,12 @@ static vd_status create(struct vdi_dir *dir, struct vdi_segment_header *header, 
 		status = vdi_dir_rename(dir, made, name, reterr);
 	if (status == VD_OK) {
 		strcpy(file->name, name);
-		/* Whatever the cause: with a file that may or may not be there after a crash, nothing may be
-		 * written to the one before it. */
+		/* Fails for every cause: if this file may or may not exist after a crash, the file before it
+		 * must not be written. */
 		if (vdi_dir_sync(dir, reterr) != VD_OK)
 			status = VD_IO;
 	} else {
-		/* Its room is wanted back; should that fail too, opening the journal removes it. */
+		/* Frees its space; if that fails, opening the journal removes it. */
 		(void) !vdi_dir_unlink(dir, made, NULL);
 	}
 	if (status != VD_OK) {
@@ -202,7 +202,7 @@ vd_status vdi_segment_header_read(struct vdi_file *file, enum vdi_segment_family
 		return damaged(file, 0, "the checksum of the header is wrong", reterr);
 	if (disk.format > VDI_SEGMENT_FORMAT)
 		return vd_error_set(reterr, VD_NEWER_FORMAT,
-				    "%s/%s has format %u; this program knows formats up to %u",
+				    "%s/%s has format %u; this program supports formats up to %u",
 				    file->dir->path, file->name, disk.format, VDI_SEGMENT_FORMAT);
 	if (disk.format != VDI_SEGMENT_FORMAT || disk.header_size != sizeof disk ||
 	    disk.sequence != sequence || disk.first_index == 0)
@@ -285,7 +285,7 @@ void vdi_segment_reader_fini(struct vdi_segment_reader *reader)
 	reader->capacity = reader->buffer_size = 0;
 }
 
-/* Makes size bytes at offset available: *ret_bytes, or NULL when the file ends before. */
+/* Reads size bytes at offset into the window: *ret_bytes, or NULL if the file ends before. */
 static vd_status window_at(struct vdi_segment_reader *reader, int64_t offset, size_t size,
 			   const uint8_t **ret_bytes, struct vd_error *reterr)
 {
@@ -317,7 +317,7 @@ static bool is_plausible(const struct disk_record *record)
 	       record->group_place < record->index && record->revision >= 0;
 }
 
-/* Whether a record stands at offset whose own checksum is right: *ret_bytes, or NULL. */
+/* Finds a record at offset whose own checksum is right: *ret_bytes; NULL: there is none. */
 static vd_status verified_at(struct vdi_segment_reader *reader, int64_t offset,
 			     struct disk_record *ret_record, const uint8_t **ret_bytes,
 			     struct vd_error *reterr)
@@ -364,7 +364,7 @@ vd_status vdi_segment_reader_next(struct vdi_segment_reader *reader, struct vdi_
 	return VD_OK;
 }
 
-/* The first place from *offset on that could begin a record of a later group; moves *offset there, or to the
+/* Moves *offset to the first place from *offset on at which a record of a later group could begin, or to the
  * end. */
 static vd_status find_candidate(struct vdi_segment_reader *reader, int64_t *offset, struct vd_error *reterr)
 {
@@ -409,7 +409,7 @@ vd_status vdi_segment_reader_classify_end(struct vdi_segment_reader *reader, str
 		if (bytes)
 			return vd_error_set(reterr, VD_CORRUPT,
 					    "%s/%s is damaged at offset %lld: record %llu is unreadable, yet "
-					    "%llu at %lld is whole",
+					    "%llu at %lld is complete",
 					    reader->file->dir->path, reader->file->name,
 					    (long long) reader->offset,
 					    (unsigned long long) reader->next_index,

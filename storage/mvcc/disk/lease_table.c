@@ -1,4 +1,4 @@
-/* Open addressing, at most half full; what was revoked keeps its place. */
+/* Open addressing, at most half full; revoked leases keep their place. */
 #include "lease_table.h"
 
 static struct vdi_lease_entry *place_of(struct vdi_lease_entry *entries, size_t capacity, int64_t id)

@@ -1,4 +1,4 @@
-/* The leases that live, while a start puts them together from checkpoint and journal. One thread. */
+/* The leases during a start, gathered from checkpoint and journal. One thread. */
 #ifndef VDI_LEASE_TABLE_H
 #define VDI_LEASE_TABLE_H
 
@@ -18,7 +18,8 @@ struct vdi_lease_table {
 	size_t			count; /* used, alive or not */
 };
 
-/* Granting one that lives replaces it; renewing or revoking an unknown one is nothing. VD_NOMEM. */
+/* Applies a change. A grant replaces a live lease with the same ID; a renewal or revocation of an unknown
+ * lease has no effect. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_lease_table_apply(struct vdi_lease_table	   *table,
 					     const struct vdi_lease_change *change);
 void		       vdi_lease_table_fini(struct vdi_lease_table *table);

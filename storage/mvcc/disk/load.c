@@ -1,9 +1,8 @@
-/* How: compaction to C keeps of each key the newest record at or before C, unless that is a tombstone before
- * C, and everything after C. A record is therefore dead exactly when it is a tombstone before C, or
- * when the record that supersedes it is not after C. The second is known only later in revision order; so a
- * pass over the records at or before C whose predecessors may still be there notes those predecessors, and
- * the delivering pass leaves them out. What is noted is at most what compaction has not removed yet.
- */
+/* Compaction to C keeps the newest record at or before C of each key, unless that is a tombstone before C,
+ * and all records after C. So a record is dead if it is a tombstone before C, or if the record that
+ * supersedes it is not after C. The latter is known only later in revision order. Therefore one pass over the
+ * records at or before C gathers their predecessors, and the delivering pass omits these. The number of
+ * gathered records is at most that of the records that compaction has not removed yet. */
 #include <stdlib.h>
 
 #include "load.h"
@@ -21,10 +20,10 @@ void vdi_load_fini(struct vdi_load *load)
 
 static vd_status senseless(const struct vdi_segment_record *record, struct vd_error *reterr)
 {
-	return vd_error_set(reterr, VD_CORRUPT,
-			    "journal record %llu (offset %lld, revision %lld) is whole but makes no sense",
-			    (unsigned long long) record->index, (long long) record->offset,
-			    (long long) record->revision);
+	return vd_error_set(
+		reterr, VD_CORRUPT,
+		"journal record %llu (offset %lld, revision %lld) is complete but its content is invalid",
+		(unsigned long long) record->index, (long long) record->offset, (long long) record->revision);
 }
 
 vd_status vdi_load_survey(void *arg, const struct vdi_segment_record *record, struct vd_error *reterr)

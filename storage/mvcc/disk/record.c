@@ -1,5 +1,5 @@
-/* How: one pass to know the size, one to write; so a commit needs no memory of its own. Fields that follow
- * from others are left out: most records take 5 to 8 bytes beyond key and value. */
+/* One pass computes the size, one writes, so a commit needs no memory of its own. Fields that follow from
+ * others are omitted: most records take 5 to 8 bytes beyond key and value. */
 #include "record.h"
 #include "varint.h"
 

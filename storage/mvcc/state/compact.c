@@ -20,7 +20,7 @@ static struct vdi_mvcc_log_chunk *take(struct vdi_compactor	  *compactor,
 	return chunk;
 }
 
-static void tell(struct vdi_compact_waiter *waiters)
+static void notify(struct vdi_compact_waiter *waiters)
 {
 	while (waiters) {
 		struct vdi_compact_waiter *next = waiters->next;
@@ -38,7 +38,7 @@ static void compactor_run(void *arg)
 	for (int i = 0; i < VDI_COMPACT_CHUNKS_PER_RUN; i++) {
 		struct vdi_mvcc_log_chunk *chunk = take(compactor, &waiters);
 
-		tell(waiters);
+		notify(waiters);
 		if (chunk == NULL)
 			return;
 		vdi_mvcc_log_chunk_unref(chunk);
@@ -90,7 +90,7 @@ void vdi_compactor_fini(struct vdi_compactor *compactor)
 	do {
 		chunk = take(compactor, &waiters);
 		vdi_mvcc_log_chunk_unref(chunk);
-		tell(waiters);
+		notify(waiters);
 	} while (chunk);
 	vdi_lock_fini(&compactor->lock);
 }

@@ -1,4 +1,4 @@
-/* How: this file only stores leases; the writer decides about them (mvcc_group.c). */
+/* This file only stores leases; the writer decides about them (mvcc_group.c). */
 #include "lease.h"
 
 static void encode(unsigned char *out, int64_t number)

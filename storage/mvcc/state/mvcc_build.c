@@ -1,6 +1,6 @@
-/* How: the records are sorted by key, once. Then the record that another one replaced is its left neighbour,
- * and the tree is built from its leaves up. Inserting record after record would search the tree for each key,
- * and copy leaves for each mark.
+/* The records are sorted by key, once. Then the record that another one replaced is its left neighbour, and
+ * the tree is built from its leaves up. Inserting record after record would search the tree for each key, and
+ * copy leaves for each mark.
  *
  *   by revision   a1 b2 c3 a4 b5x c6      x: tombstone
  *   by key        a1 a4 | b2 b5x | c3 c6  the last record of a key is live unless it is a tombstone

@@ -1,5 +1,5 @@
-/* How: each change allocates before or while it modifies the trees. If a change fails in the middle, the
- * group is restored as a whole, so no change undoes itself. */
+/* Each change allocates before or while it modifies the trees. If a change fails in the middle, the group is
+ * restored as a whole, so no change undoes itself. */
 #include "mvcc_group.h"
 
 void vdi_group_init(struct vdi_group *group, struct vdi_mvcc_log *log)

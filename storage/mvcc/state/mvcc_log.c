@@ -1,6 +1,6 @@
-/* How: a directory of chunks, oldest first, under one lock that is held only briefly. Before the sync, the
- * writer fills the last chunk (and new ones) behind its count, where cursors do not read; commit raises the
- * counts. So everything that can fail happens before a commit is durable.
+/* A directory of chunks, oldest first, under one lock that is held only briefly. Before the sync, the writer
+ * fills the last chunk (and new ones) behind its count, where cursors do not read; commit raises the counts.
+ * So everything that can fail happens before a commit is durable.
  *
  * Memory of the history: an event keeps its predecessor alive (unless that is the record of another event,
  * which is counted once) and, for a delete, its tombstone. A mark keeps tree nodes alive: with random writes

@@ -1,6 +1,5 @@
-/* How: at the view's own revision a range is a walk over the tree. For an older one, the changes in between
- * that match the range make an overlay (key -> record at that revision, or absent), which is merged with the
- * walk.
+/* At the view's own revision a range is a walk over the tree. For an older one, the changes in between that
+ * match the range make an overlay (key -> record at that revision, or absent), which is merged with the walk.
  *
  * 	undo   from a newer view or mark back to R: a key's first change after R has its record at R
  * 	redo   from an older mark forward to R: a key's last change up to R is its record at R

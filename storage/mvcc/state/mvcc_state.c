@@ -1,4 +1,4 @@
-/* How: snapshots of the trees with a reference count. */
+/* Snapshots of the trees with a reference count. */
 #include "mvcc_state.h"
 
 static struct vd_bytes kv_tree_key(const void *value)

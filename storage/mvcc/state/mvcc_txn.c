@@ -1,6 +1,6 @@
-/* How: the copy is a tree of nodes, one per (nested) transaction, carved from one block. A put's key and
- * value point into its record, which is built at copy time, so the record is found from the key (record_of).
- * A run has three passes over the chosen path: compare (all against the state before the transaction), check,
+/* The copy is a tree of nodes, one per (nested) transaction, carved from one block. A put's key and value
+ * point into its record, which is built at copy time, so the record is found from the key (record_of). A run
+ * has three passes over the chosen path: compare (all against the state before the transaction), check,
  * execute. Nothing changes before execution, so a rejection costs nothing. Upstream does the same. */
 #include "mvcc_txn.h"
 

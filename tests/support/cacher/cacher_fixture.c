@@ -1,20 +1,7 @@
 #include "cacher_fixture.h"
 
 #include "env.h"
-
-static const struct vd_field_spec fields[] = {
-	{ "spec.nodeName", ".spec.nodeName", NULL },
-	{ "status.phase", ".status.phase", NULL },
-};
-
-struct vd_codec *pod_codec(void)
-{
-	struct vd_codec *codec;
-	struct vd_error	 error;
-
-	assert_status(vd_codec_json_new(fields, 2, &codec, &error), VD_OK);
-	return codec;
-}
+#include "pod_objects.h"
 
 void cacher_fixture_init(struct cacher_fixture *fixture, uint64_t seed)
 {
@@ -34,7 +21,7 @@ void cacher_fixture_init_preempted(struct cacher_fixture *fixture, uint64_t seed
 	assert_status(vdi_sim_set_preemptions(fixture->env, preemptions), VD_OK);
 	vdi_sim_set_stalls(fixture->env, stall_max);
 	assert_status(vd_store_open_mvcc(fixture->env, &mvcc, &fixture->store, &error), VD_OK);
-	fixture->codec = pod_codec();
+	fixture->codec = pod_codec_new();
 	options.resource = "pods";
 	options.key_prefix = "/registry/pods/";
 	options.codec = fixture->codec;

@@ -30,8 +30,6 @@ void cacher_fixture_teardown(struct cacher_fixture *fixture);
 /* Runs the simulator for a while of its time. */
 void cacher_fixture_settle(struct cacher_fixture *fixture);
 
-/* Of Pods, with the fields spec.nodeName and status.phase. */
-struct vd_codec *pod_codec(void);
 /* A Pod as JSON. */
 void write_pod(char *value, size_t size, const char *namespace_name, const char *name, const char *app,
 	       const char *node);

@@ -3,6 +3,7 @@
 #include "actor_sim.h"
 #include "cacher_fixture.h"
 #include "kube_client.h"
+#include "pod_objects.h"
 
 const struct vd_kube_resource kube_pods = { "", "v1", "pods", "Pod", false };
 
@@ -41,7 +42,7 @@ void kube_world_open_preempted(struct kube_world *world, uint64_t seed, unsigned
 	vdi_sim_set_stalls(world->env, preemptions ? VD_MS(200) : VD_MS(0));
 	world->peer = kube_peer_new(world->env, seed);
 	kube_peer_add_resource(world->peer, "", "v1", "pods", "Pod", true);
-	world->codec = pod_codec();
+	world->codec = pod_codec_new();
 	open_client(world, 0);
 }
 

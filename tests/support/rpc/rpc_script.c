@@ -1,6 +1,6 @@
-/* How: a call is two queues of things with a due time, one each way, and the state at either end. The one
- * actor looks at all live calls, hands over what is due, and sets its timer to what comes next. A message
- * waits, after its time has come, until the client asks for it; an end waits behind it.
+/* A call is two queues of things with a due time, one each way, and the state at either end. The one actor
+ * looks at all live calls, hands over what is due, and sets its timer to what comes next. A message waits,
+ * after its time has come, until the client asks for it; an end waits behind it.
  *
  *   client                         script                              peer (the test)
  *   call/stream_open -> WAITING --an endpoint is up--> OPEN

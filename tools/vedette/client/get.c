@@ -76,7 +76,7 @@ static vd_status page_end(void *arg, const struct vdi_page *page)
 	return VD_OK;
 }
 
-static void say_nothing_found(const struct get *get)
+static void report_none_found(const struct get *get)
 {
 	if (get->query->namespace_name)
 		fprintf(stderr, "No resources found in %s namespace.\n", get->query->namespace_name);
@@ -103,7 +103,7 @@ static int print_list(const struct vdi_command *command, struct vdi_kube_session
 	if (query->output_format == VDI_AS_JSON && get.is_list)
 		printf("%s]\n}\n", get.count ? "\n    " : "");
 	else if (get.count == 0)
-		say_nothing_found(&get);
+		report_none_found(&get);
 	return fflush(stdout) == 0 && !ferror(stdout) ? VDI_EXIT_OK : VDI_EXIT_FAILED;
 }
 
@@ -158,12 +158,12 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		     { 0, "resource-version-match", VDI_OPTION_CHOICE, "RULE",
 		       "rule for --resource-version: Exact or NotOlderThan (default NotOlderThan)", &match,
 		       "Exact|NotOlderThan" },
-		     { 0, "history", VDI_OPTION_FLAG, NULL, "changes of the object in the server's history",
-		       &history },
+		     { 0, "history", VDI_OPTION_FLAG, NULL,
+		       "print the changes of the object in the server's history", &history },
 		     { 0, "since", VDI_OPTION_TEXT, "N", "with --history: changes after this resourceVersion",
 		       &since },
 		     { 0, "diff", VDI_OPTION_TEXT, "A..B",
-		       "differences between two resourceVersions; A alone: between A and now", &diff },
+		       "print the differences between two resourceVersions; A alone: A and now", &diff },
 		     { 0, "raw", VDI_OPTION_TEXT, "PATH", "print the server's response for this path", &raw },
 	};
 

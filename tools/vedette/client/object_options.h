@@ -46,7 +46,7 @@ struct vdi_object_options {
 /* Call before the options are parsed. */
 void vdi_object_options_init(struct vdi_object_options *options);
 
-/* What the commands ask: a server, or a server of one kind in this process over an etcd. */
+/* The server of the commands: a remote one, or one of a single kind in this process over an etcd. */
 struct vdi_etcd_source;
 struct vdi_object_connection {
 	struct vd_env		*env;

@@ -84,7 +84,7 @@ static void start_all(struct vdi_endpoint_store *store)
 	struct vdi_endpoint_transfer *transfer;
 	size_t			      left = 0;
 
-	/* Those that begin meanwhile are left to the next run. */
+	/* Transfers that begin meanwhile are started by the next run. */
 	TAILQ_FOREACH(transfer, &store->starting, node)
 	left++;
 	for (; left && (transfer = TAILQ_FIRST(&store->starting)) != NULL; left--) {

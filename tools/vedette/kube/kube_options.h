@@ -14,7 +14,7 @@ struct vdi_kube_settings {
 	const char	      *wanted[VDI_KUBE_WANTED_MAX];
 	struct vdi_texts       kinds;
 	vd_dur		       watch_timeout;
-	/* Of vdi_kube_settings_open; valid until vdi_kube_settings_fini. */
+	/* Set by vdi_kube_settings_open; valid until vdi_kube_settings_fini. */
 	struct vdi_kube_session	 *session;
 	struct vdi_endpoint_kinds loaded;
 };

@@ -270,7 +270,7 @@ static bool all_caught_up(void *arg)
 }
 
 /* Prints progress at most once per second, on a terminal. */
-static void say_progress(struct replay *replay, const struct vd_player_progress *progress)
+static void report_progress(struct replay *replay, const struct vd_player_progress *progress)
 {
 	struct timespec now;
 
@@ -288,7 +288,7 @@ static bool has_ended(void *arg)
 	struct vd_player_progress progress;
 
 	vd_player_progress_get(replay->player, &progress);
-	say_progress(replay, &progress);
+	report_progress(replay, &progress);
 	return progress.ended || progress.resting || replay->output_failed;
 }
 
@@ -587,7 +587,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "faults", VDI_OPTION_TEXT, "SPEC",
 		  "faults, separated by commas: disconnect=P, compact=P, error=P, delay=D, delay-rate=P, "
 		  "stale=D, refuse=P, lose=P, too-large=P, slow=D, "
-		  "cut=P, disconnect@REV, compact@REV, error@REV",
+		  "cut=P, disconnect@REV, compact@REV, error@REV; P: probability, D: duration "
+		  "(see man vedette)",
 		  &replay.faults },
 		{ 0, "loop", VDI_OPTION_NUMBER, "N",
 		  "number of times to play the log, at increasing revisions; 0: for ever, with --listen or "

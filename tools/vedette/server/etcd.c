@@ -113,7 +113,7 @@ static const char *find_exposed(const struct etcd *etcd, const struct vdi_etcdse
 
 /* ---- Ports ---- */
 
-static void say_ready(const struct etcd *etcd)
+static void report_ready(const struct etcd *etcd)
 {
 	const struct ports *ports = &etcd->ports;
 	char		    line[2048];
@@ -276,7 +276,7 @@ static void etcd_run(void *arg, const sigset_t *signals)
 				    sizeof etcd->made_url);
 		vdi_etcdserver_set_client_url(etcd->server, etcd->made_url);
 	}
-	say_ready(etcd);
+	report_ready(etcd);
 	vdi_command_wait_for_signal(signals);
 }
 

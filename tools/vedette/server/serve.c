@@ -49,7 +49,7 @@ struct start {
 };
 
 /* Prints progress at most once per second. */
-static void say_progress(void *arg, uint64_t records, uint64_t all)
+static void report_progress(void *arg, uint64_t records, uint64_t all)
 {
 	struct serve *serve = arg;
 	vd_mono	      now = vd_env_now(serve->env);
@@ -106,10 +106,10 @@ static vd_status open_store(struct serve *serve, struct vd_store **ret_store, st
 		return vd_store_open_mvcc(env, &options, ret_store, error);
 	serve->reported_at = vd_env_now(env);
 	VDI_TRY(vdi_log_load_open(env, &options, NULL, serve->options.load, serve->options.strict,
-				  say_progress, serve, ret_store, &report, error));
+				  report_progress, serve, ret_store, &report, error));
 	(void) fprintf(stderr, "vedette serve: loaded %s: %llu records, revision %lld\n", serve->options.load,
 		       (unsigned long long) report.records, (long long) report.revision);
-	if (vdi_log_tail_say(&report.tail, text))
+	if (vdi_log_tail_describe(&report.tail, text))
 		(void) fprintf(stderr, "vedette serve: warning: %s: %s\n", serve->options.load, text);
 	return VD_OK;
 }
@@ -202,7 +202,7 @@ static const char *cause_of(const char *message)
 
 /* Reports what the start waits for, when it changes, and otherwise once per minute: the etcd, the user, the
  * keys, and the error. */
-static void say_waiting(const struct serve *serve, const char *message, struct waiting *reported)
+static void report_waiting(const struct serve *serve, const char *message, struct waiting *reported)
 {
 	const struct vdi_etcd_settings *etcd = &serve->options.etcd;
 	const char		       *cause = cause_of(message);
@@ -219,7 +219,7 @@ static void say_waiting(const struct serve *serve, const char *message, struct w
 	memcpy(reported->text, text, sizeof text);
 	reported->at = now;
 	(void) fprintf(stderr, "vedette serve: waiting: %s\n", text);
-	vdi_service_manager_say(&serve->options.manager, "STATUS=Waiting: %s", text);
+	vdi_service_manager_notify(&serve->options.manager, "STATUS=Waiting: %s", text);
 }
 
 /* Returns true if the caches are being filled without an error: a million objects take a while. */
@@ -241,9 +241,9 @@ static vd_status start_server(struct start *start, struct vd_error *error)
 		    (!start->serve->options.etcd.urls && !is_filling(status, error)))
 			return status;
 		if (start->serve->options.etcd.urls)
-			say_waiting(start->serve,
-				    error->message[0] ? error->message : vd_status_sentence(status),
-				    &reported);
+			report_waiting(start->serve,
+				       error->message[0] ? error->message : vd_status_sentence(status),
+				       &reported);
 	}
 }
 
@@ -284,9 +284,10 @@ static bool wait_for_start(struct start *start, const sigset_t *signals)
 	bool is_signalled = false;
 
 	while (!atomic_load(&start->is_over)) {
-		int heard = vdi_command_wait_for_signal(signals);
+		int received = vdi_command_wait_for_signal(signals);
 
-		is_signalled |= heard != SIGNAL_STARTED && heard != SIGHUP && !atomic_load(&start->is_over);
+		is_signalled |=
+			received != SIGNAL_STARTED && received != SIGHUP && !atomic_load(&start->is_over);
 		/* With an etcd the process can exit at once: nothing is written to it, and a local history
 		 * survives a kill. An embedded store is opened completely and closed. */
 		if (is_signalled && start->serve->options.etcd.urls) {
@@ -305,28 +306,28 @@ static void reload(const struct start *start)
 	const struct vdi_service_manager *manager = &start->serve->options.manager;
 	struct vd_error			  error = { .code = VD_OK };
 
-	vdi_service_manager_say_reloading(manager, vd_env_now(start->serve->env));
+	vdi_service_manager_notify_reloading(manager, vd_env_now(start->serve->env));
 	if (vd_server_reload(start->server, &error) == VD_OK) {
 		(void) fprintf(stderr, "vedette serve: certificates, tokens and policy were read again\n");
-		vdi_service_manager_say(manager, "READY=1\nSTATUS=Serving %s",
-					vd_server_address(start->server));
+		vdi_service_manager_notify(manager, "READY=1\nSTATUS=Serving %s",
+					   vd_server_address(start->server));
 	} else {
 		(void) fprintf(stderr,
 			       "vedette serve: reload failed, the previous settings stay in use: %s\n",
 			       error.message);
-		vdi_service_manager_say(manager,
-					"READY=1\nSTATUS=Serving %s; the last reload changed nothing: %s",
-					vd_server_address(start->server), error.message);
+		vdi_service_manager_notify(manager,
+					   "READY=1\nSTATUS=Serving %s; the last reload changed nothing: %s",
+					   vd_server_address(start->server), error.message);
 	}
 }
 
 /* Notifies the watchdog only if every event loop has answered. */
-static void say_alive(const struct start *start)
+static void notify_watchdog(const struct start *start)
 {
 	const struct vdi_service_manager *manager = &start->serve->options.manager;
 
 	if (vd_server_ping(start->server, (vd_dur) { manager->watchdog.ns / 4 }) == VD_OK)
-		vdi_service_manager_say(manager, "WATCHDOG=1");
+		vdi_service_manager_notify(manager, "WATCHDOG=1");
 	else
 		(void) fprintf(stderr,
 			       "vedette serve: watchdog: a thread is unresponsive; notification withheld\n");
@@ -342,29 +343,29 @@ static void serve_until(const struct start *start, const sigset_t *signals, vd_m
 
 	while ((now = vd_env_now(env)).ns < due.ns) {
 		vd_mono next = { VDI_MIN(due.ns, alive_at.ns) };
-		int	heard;
+		int	received;
 
 		if (alive_at.ns <= now.ns) {
-			say_alive(start);
+			notify_watchdog(start);
 			alive_at = vd_mono_add(now, interval);
 			continue;
 		}
-		heard = next.ns == VD_NEVER.ns ?
-				vdi_command_wait_for_signal(signals) :
-				vdi_command_wait_for_signal_for(signals, vd_mono_since(next, now));
-		if (heard == SIGHUP)
+		received = next.ns == VD_NEVER.ns ?
+				   vdi_command_wait_for_signal(signals) :
+				   vdi_command_wait_for_signal_for(signals, vd_mono_since(next, now));
+		if (received == SIGHUP)
 			reload(start);
-		else if (heard && heard != SIGNAL_STARTED)
+		else if (received && received != SIGNAL_STARTED)
 			return;
 	}
 }
 
 /* Keeps serving while load balancers see that /readyz fails; another signal ends it at once. */
-static void say_goodbye(const struct start *start, const sigset_t *signals)
+static void announce_stop(const struct start *start, const sigset_t *signals)
 {
 	vd_dur delay = start->serve->options.shutdown_delay;
 
-	vdi_service_manager_say(&start->serve->options.manager, "STOPPING=1\nSTATUS=Shutting down");
+	vdi_service_manager_notify(&start->serve->options.manager, "STOPPING=1\nSTATUS=Shutting down");
 	if (delay.ns == 0)
 		return;
 	vd_server_mark_unready(start->server);
@@ -400,10 +401,10 @@ static void serve_run(void *arg, const sigset_t *signals)
 		       start->etcd_port ? " etcd " : "",
 		       start->etcd_port ? vdi_etcd_port_address(start->etcd_port) : "");
 	(void) fflush(stderr);
-	vdi_service_manager_say(&start->serve->options.manager, "READY=1\nSTATUS=Serving %s",
-				vd_server_address(start->server));
+	vdi_service_manager_notify(&start->serve->options.manager, "READY=1\nSTATUS=Serving %s",
+				   vd_server_address(start->server));
 	serve_until(start, signals, VD_NEVER);
-	say_goodbye(start, signals);
+	announce_stop(start, signals);
 	(void) vd_server_drain(start->server, DRAIN_TIMEOUT); /* remaining requests are canceled */
 }
 

@@ -99,7 +99,7 @@ vd_status vdi_service_manager_init(struct vdi_service_manager *manager, struct v
 	return VD_OK;
 }
 
-void vdi_service_manager_say(const struct vdi_service_manager *manager, const char *format, ...)
+void vdi_service_manager_notify(const struct vdi_service_manager *manager, const char *format, ...)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	char		   text[1024];
@@ -123,9 +123,9 @@ void vdi_service_manager_say(const struct vdi_service_manager *manager, const ch
 	(void) close(fd);
 }
 
-void vdi_service_manager_say_reloading(const struct vdi_service_manager *manager, vd_mono now)
+void vdi_service_manager_notify_reloading(const struct vdi_service_manager *manager, vd_mono now)
 {
-	vdi_service_manager_say(
+	vdi_service_manager_notify(
 		manager,
 		"RELOADING=1\nMONOTONIC_USEC=%lld\nSTATUS=Reading certificates, tokens and policy again",
 		(long long) (now.ns / 1000));

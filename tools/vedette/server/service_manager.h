@@ -25,9 +25,9 @@ struct vdi_service_manager {
 VDI_MUST_USE vd_status vdi_service_manager_init(struct vdi_service_manager *manager, struct vd_error *reterr);
 /* Sends lines such as "READY=1\nSTATUS=...". Failures are ignored: the notification is repeated, or the
  * manager's time-out expires. */
-void vdi_service_manager_say(const struct vdi_service_manager *manager, const char *format, ...)
+void vdi_service_manager_notify(const struct vdi_service_manager *manager, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Sends RELOADING=1 with the time, as Type=notify-reload requires. READY=1 ends it. */
-void vdi_service_manager_say_reloading(const struct vdi_service_manager *manager, vd_mono now);
+void vdi_service_manager_notify_reloading(const struct vdi_service_manager *manager, vd_mono now);
 
 #endif

@@ -274,7 +274,7 @@ static void a_refusal_says_who_may_not_do_what(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		char text[400];
 
-		vdi_access_say(&rows[i].access, "ann", text, sizeof text);
+		vdi_access_explain(&rows[i].access, "ann", text, sizeof text);
 		assert_string_equal(text, rows[i].sentence);
 	}
 }

@@ -157,8 +157,8 @@ static void r612_bodies_are_judged_as_was_asked(void **state)
 		vdi_out_fini(&warnings);
 	}
 	(void) vdi_schema_free(schema);
-	assert_true(vdi_field_check_knows(&pods));
-	assert_false(vdi_field_check_knows(&widgets));
+	assert_true(vdi_field_check_has_schema(&pods));
+	assert_false(vdi_field_check_has_schema(&widgets));
 }
 
 /* A refusal has room for the first of them. */

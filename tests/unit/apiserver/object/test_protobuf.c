@@ -305,9 +305,9 @@ static void a_revision_of_zero_changes_nothing(void **state)
 
 static void kinds_with_a_table_are_known(void **state)
 {
-	assert_true(vdi_protobuf_knows(&pods));
-	assert_true(vdi_protobuf_knows(&deployments));
-	assert_false(vdi_protobuf_knows(&widgets));
+	assert_true(vdi_protobuf_supports(&pods));
+	assert_true(vdi_protobuf_supports(&deployments));
+	assert_false(vdi_protobuf_supports(&widgets));
 }
 
 int main(void)

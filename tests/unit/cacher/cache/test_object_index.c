@@ -1,11 +1,9 @@
 /* A list index against a naive scan, and what it does without memory. */
 #include "object_index.h"
 
-#include "pod_objects.h"
+#include "pod_codec_group.h"
 
 #define KEYS 40
-
-static struct vd_codec *codec;
 
 static uint64_t roll(uint64_t *random, uint64_t below)
 {
@@ -277,20 +275,6 @@ static void torture_building_is_whole_or_not_at_all(void **state)
 	assert_int_equal(vdi_alloc_live(), live);
 }
 
-static int start(void **state)
-{
-	(void) state;
-	codec = pod_codec_new();
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void) state;
-	codec = vd_codec_free(codec);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,5 +287,5 @@ int main(void)
 		cmocka_unit_test(torture_building_is_whole_or_not_at_all),
 	};
 
-	return cmocka_run_group_tests(tests, start, end);
+	return cmocka_run_group_tests(tests, pod_codec_start, pod_codec_end);
 }

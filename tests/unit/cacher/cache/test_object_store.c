@@ -1,9 +1,7 @@
 /* The objects of one resource: order, snapshots, which of them are kept, and indexes that come back. */
 #include "object_store.h"
 
-#include "pod_objects.h"
-
-static struct vd_codec *codec;
+#include "pod_codec_group.h"
 
 /* As a scan counts them. */
 static void check_bytes(const struct vdi_object_store *store)
@@ -442,20 +440,6 @@ static void torture_a_change_that_fails_changes_nothing(void **state)
 	}
 }
 
-static int start(void **state)
-{
-	(void) state;
-	codec = pod_codec_new();
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void) state;
-	codec = vd_codec_free(codec);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,5 +457,5 @@ int main(void)
 		cmocka_unit_test(torture_a_change_that_fails_changes_nothing),
 	};
 
-	return cmocka_run_group_tests(tests, start, end);
+	return cmocka_run_group_tests(tests, pod_codec_start, pod_codec_end);
 }

@@ -1,9 +1,7 @@
 /* What a list or watch asks for: scope, selectors, and what a change is for it. */
 #include "predicate.h"
 
-#include "pod_objects.h"
-
-static struct vd_codec *codec;
+#include "pod_codec_group.h"
 
 static struct vdi_predicate *make(const char *ns, const char *name, const char *labels, const char *fields,
 				  bool narrow, bool cluster)
@@ -274,20 +272,6 @@ static void torture_making_one(void **state)
 	}
 }
 
-static int start(void **state)
-{
-	(void) state;
-	codec = pod_codec_new();
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void) state;
-	codec = vd_codec_free(codec);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,5 +287,5 @@ int main(void)
 		cmocka_unit_test(torture_making_one),
 	};
 
-	return cmocka_run_group_tests(tests, start, end);
+	return cmocka_run_group_tests(tests, pod_codec_start, pod_codec_end);
 }

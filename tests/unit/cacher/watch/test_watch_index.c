@@ -2,9 +2,7 @@
  * and groups of other values cost nothing. */
 #include "watch_index.h"
 
-#include "pod_objects.h"
-
-static struct vd_codec *codec;
+#include "pod_codec_group.h"
 
 static uint64_t roll(uint64_t *random, uint64_t below)
 {
@@ -307,20 +305,6 @@ static void torture_adding(void **state)
 	}
 }
 
-static int start(void **state)
-{
-	(void) state;
-	codec = pod_codec_new();
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void) state;
-	codec = vd_codec_free(codec);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,5 +315,5 @@ int main(void)
 		cmocka_unit_test(torture_adding),
 	};
 
-	return cmocka_run_group_tests(tests, start, end);
+	return cmocka_run_group_tests(tests, pod_codec_start, pod_codec_end);
 }

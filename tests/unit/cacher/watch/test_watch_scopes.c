@@ -2,12 +2,10 @@
  * memory for any of them. */
 #include "watch_scopes.h"
 
-#include "pod_objects.h"
+#include "pod_codec_group.h"
 
 #define HALF UINT64_C(0x8000000000000000)
 #define WATCHERS 60
-
-static struct vd_codec *codec;
 
 /* What the model knows of a watcher. The numbers are places in the tables below. */
 struct watcher {
@@ -224,21 +222,6 @@ static void torture_without_memory_nothing_changes(void **state)
 	assert_int_equal(vdi_alloc_live(), live);
 }
 
-static int start(void **state)
-{
-	(void) state;
-	codec = pod_codec_new();
-	vd_object_unref(pod_new(codec, "n0", "x", NULL, NULL, 1)); /* memory that the codec keeps */
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void) state;
-	codec = vd_codec_free(codec);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,5 +230,5 @@ int main(void)
 		cmocka_unit_test(torture_without_memory_nothing_changes),
 	};
 
-	return cmocka_run_group_tests(tests, start, end);
+	return cmocka_run_group_tests(tests, pod_codec_start, pod_codec_end);
 }

@@ -113,9 +113,9 @@ static void it_is_readable_while_there_is_something_to_do(void **state)
 	assert_int_equal(vd_poller_run(poller), 1);
 	assert_false(is_readable(poller));
 	/* A round is bounded; what is left keeps the descriptor readable. */
-	lazy.wakes_left = VDI_POLLER_ROUND_MAX + 5;
+	lazy.wakes_left = VDI_POLLER_RUN_MAX + 5;
 	vd_actor_wake(lazy.actor);
-	assert_int_equal(vd_poller_run(poller), VDI_POLLER_ROUND_MAX);
+	assert_int_equal(vd_poller_run(poller), VDI_POLLER_RUN_MAX);
 	assert_true(is_readable(poller));
 	assert_int_equal(vd_poller_run(poller), 6);
 	assert_false(is_readable(poller));

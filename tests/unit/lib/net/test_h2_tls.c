@@ -208,11 +208,11 @@ static void say_and_hear(struct pair *pair)
 	for (int side = 0; side < 2; side++) {
 		size_t sent = 0, got = 0;
 
-		for (int turns = 0; got < 4; turns++) {
+		for (int iterations = 0; got < 4; iterations++) {
 			ssize_t count =
 				sent < 4 ? vdi_h2_link_send(pair->links[side], &"last"[sent], 4 - sent) : 0;
 
-			assert_true(turns < 1000);
+			assert_true(iterations < 1000);
 			assert_true(count >= 0 || errno == EAGAIN);
 			sent += count > 0 ? (size_t) count : 0;
 			count = vdi_h2_link_receive(pair->links[1 - side], bytes + got, sizeof bytes - got);

@@ -87,12 +87,40 @@ static void out_of_memory_is_reported(void **state)
 	}
 }
 
+static void the_first_endpoint_decides_about_tls(void **state)
+{
+	static const struct {
+		const char *first;
+		bool	    is_configured, has_tls;
+	} rows[] = { { "http://a:1", true, false }, { "https://a:1", false, true },
+		     { "a:1", false, false },	    { "a:1", true, true },
+		     { "unix:/s", true, true },	    { "unixs:/s", false, true } };
+	struct vd_error error;
+	bool		has_tls = true;
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		const char *const endpoints[] = { rows[i].first, has_tls ? "http://b:2" : "https://b:2" };
+
+		assert_status(vdi_rpc_endpoints_use_tls(endpoints, 2, rows[i].is_configured, &has_tls, NULL),
+			      VD_OK);
+		assert_int_equal(has_tls, rows[i].has_tls);
+	}
+	assert_status(vdi_rpc_endpoints_use_tls(NULL, 0, true, &has_tls, &error), VD_INVALID_ARGUMENT);
+	assert_string_equal(error.message, "etcdclient: no available endpoints");
+	assert_status(
+		vdi_rpc_endpoints_use_tls(&(const char *const) { "ftp://a:1" }, 1, true, &has_tls, &error),
+		VD_INVALID_ARGUMENT);
+	assert_non_null(strstr(error.message, "unknown scheme"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e204_forms_of_endpoints),
 		cmocka_unit_test(what_is_no_endpoint_is_named),
 		cmocka_unit_test(out_of_memory_is_reported),
+		cmocka_unit_test(the_first_endpoint_decides_about_tls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -332,7 +332,7 @@ static inline void say(struct local *l, vd_rev from, size_t count)
 	now_ready(l);
 }
 
-static inline void say_progress(struct local *l, vd_rev revision)
+static inline void send_progress(struct local *l, vd_rev revision)
 {
 	next_step(l)->revision = revision;
 	now_ready(l);

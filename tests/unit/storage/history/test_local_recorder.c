@@ -266,7 +266,7 @@ static void a_new_history_that_looked_back_too_far_is_no_loss(void **state)
 	assert_string_equal(l.log, "");
 	assert_int_equal(drops(&l), 0);
 	/* Progress is news too. */
-	say_progress(&l, 10);
+	send_progress(&l, 10);
 	say_end(&l, VD_EXPIRED, 20);
 	assert_int_equal(lines_with(&l, "has compacted the changes after revision 10 "), 1);
 	assert_int_equal(drops(&l), 1);
@@ -344,10 +344,10 @@ static void progress_is_written_at_most_every_ten_seconds(void **state)
 
 	local_init(&l, 10);
 	local_open(&l);
-	say_progress(&l, 50);
+	send_progress(&l, 50);
 	assert_int_equal(newest(&l), 50);
-	say_progress(&l, 60);
-	say_progress(&l, 55); /* never back */
+	send_progress(&l, 60);
+	send_progress(&l, 55); /* never back */
 	vdi_sim_advance(l.env, VD_MS(9999));
 	assert_int_equal(newest(&l), 50);
 	vdi_sim_advance(l.env, VD_MS(1));
@@ -358,14 +358,14 @@ static void progress_is_written_at_most_every_ten_seconds(void **state)
 
 		vdi_sim_advance(l.env, VD_SECONDS(20));
 		operations = vdi_disk_sim_operations(l.disk);
-		say_progress(&l, 60);
+		send_progress(&l, 60);
 		vdi_sim_advance(l.env, VD_SECONDS(20));
 		assert_int_equal(vdi_disk_sim_operations(l.disk), operations);
 	}
 	/* Events say the same. */
-	say_progress(&l, 70);
+	send_progress(&l, 70);
 	assert_int_equal(newest(&l), 70);
-	say_progress(&l, 80);
+	send_progress(&l, 80);
 	say(&l, 85, 1);
 	assert_int_equal(newest(&l), 85);
 	vdi_sim_advance(l.env, VD_SECONDS(20));
@@ -383,10 +383,10 @@ static void a_mark_has_a_time_of_its_own(void **state)
 	local_init(&l, 10);
 	local_open(&l);
 	vdi_sim_advance(l.env, VD_SECONDS(3));
-	say_progress(&l, 50);
+	send_progress(&l, 50);
 	assert_int_equal(newest(&l), 50);
 	vdi_sim_advance(l.env, VD_SECONDS(8));
-	say_progress(&l, 60);
+	send_progress(&l, 60);
 	vdi_sim_advance(l.env, VD_MS(1999));
 	assert_int_equal(newest(&l), 50);
 	vdi_sim_advance(l.env, VD_MS(1));
@@ -402,8 +402,8 @@ static void the_end_writes_what_was_heard(void **state)
 	local_init(&l, 10);
 	local_open(&l);
 	say(&l, 11, 1);
-	say_progress(&l, 50);
-	say_progress(&l, 60);
+	send_progress(&l, 50);
+	send_progress(&l, 60);
 	assert_int_equal(newest(&l), 50);
 	l.script.status.current = 60;
 	local_close(&l);
@@ -423,7 +423,7 @@ static void progress_of_a_watch_that_broke_is_not_written(void **state)
 
 	local_init(&l, 10);
 	local_open(&l);
-	say_progress(&l, 50);
+	send_progress(&l, 50);
 	*next_step(&l) = (struct step) { .revision = 60 };
 	say_end(&l, VD_UNAVAILABLE, 0);
 	vdi_sim_advance(l.env, VD_SECONDS(30));
@@ -442,20 +442,20 @@ static void progress_is_asked_for_while_the_store_is_ahead(void **state)
 	vdi_sim_advance(l.env, VD_MS(9999));
 	assert_int_equal(l.script.asks, 1);
 	say(&l, 3, 1); /* other work asks no sooner */
-	say_progress(&l, 4);
+	send_progress(&l, 4);
 	assert_int_equal(l.script.asks, 1);
 	vdi_sim_advance(l.env, VD_MS(1));
 	assert_int_equal(l.script.asks, 2);
 	/* It came. */
-	say_progress(&l, 10);
+	send_progress(&l, 10);
 	vdi_sim_advance(l.env, VD_SECONDS(60));
 	assert_int_equal(l.script.asks, 2);
 	l.script.status.current = 11;
 	vdi_sim_advance(l.env, VD_SECONDS(10));
 	assert_int_equal(l.script.asks, 3);
 	/* Known, though not written yet. */
-	say_progress(&l, 11);
-	say_progress(&l, 12);
+	send_progress(&l, 11);
+	send_progress(&l, 12);
 	l.script.status.current = 12;
 	vdi_sim_advance(l.env, VD_SECONDS(9));
 	assert_int_equal(l.script.asks, 3);

@@ -193,7 +193,7 @@ static void marks_alone_are_nothing_to_believe(void **state)
 
 	local_init(&l, 10);
 	local_open(&l);
-	say_progress(&l, 10);
+	send_progress(&l, 10);
 	local_close(&l);
 	forget_opens(&l);
 	local_open(&l);

@@ -10,7 +10,7 @@
 
 #define KEYS 700
 /* A delete that comes now is in the queue when the writer looks for room again. */
-#define BEFORE_LOOK ((vd_dur) { VDI_ROOM_LOOK.ns - 1 })
+#define BEFORE_LOOK ((vd_dur) { VDI_ROOM_CHECK_EVERY.ns - 1 })
 
 struct world {
 	struct vd_env	*env;
@@ -95,7 +95,7 @@ static void a_write_that_cannot_fit_is_refused_soon(void **state)
 	init(&w);
 	set_limit(&w, 4 << 20);
 	submit_large(&w, &call);
-	vdi_sim_advance(w.env, (vd_dur) { 10 * VDI_ROOM_LOOK.ns });
+	vdi_sim_advance(w.env, (vd_dur) { 10 * VDI_ROOM_CHECK_EVERY.ns });
 	assert_int_equal(call.answers, 1);
 	assert_status(call.status, VD_NO_SPACE);
 	delete_one(&w, VD_MS(1));
@@ -122,12 +122,12 @@ static void a_write_waits_for_room_two_seconds_at_most(void **state)
 	submit_large(&w, &call);
 	delete_one(&w, BEFORE_LOOK);
 	do {
-		delete_one(&w, VDI_ROOM_LOOK);
+		delete_one(&w, VDI_ROOM_CHECK_EVERY);
 		waited = vd_mono_since(vd_env_now(w.env), begun);
 	} while (call.answers == 0 && waited.ns < 2 * VDI_ROOM_WAIT.ns);
 	assert_int_equal(call.answers, 1);
 	assert_status(call.status, VD_NO_SPACE);
-	assert_in_range(waited.ns, VDI_ROOM_WAIT.ns, VDI_ROOM_WAIT.ns + 2 * VDI_ROOM_LOOK.ns);
+	assert_in_range(waited.ns, VDI_ROOM_WAIT.ns, VDI_ROOM_WAIT.ns + 2 * VDI_ROOM_CHECK_EVERY.ns);
 	fini(&w);
 }
 
@@ -144,12 +144,12 @@ static void a_write_that_fits_in_time_is_taken(void **state)
 	submit_large(&w, &call);
 	delete_one(&w, BEFORE_LOOK);
 	for (unsigned i = 0; i < 50; i++) {
-		delete_one(&w, VDI_ROOM_LOOK);
+		delete_one(&w, VDI_ROOM_CHECK_EVERY);
 		assert_int_equal(call.answers, 0);
 	}
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &w.no_limit), 0);
 	revision = mvcc_status_of(w.store).current;
-	vdi_sim_advance(w.env, VDI_ROOM_LOOK);
+	vdi_sim_advance(w.env, VDI_ROOM_CHECK_EVERY);
 	assert_int_equal(call.answers, 1);
 	assert_status(call.status, VD_OK);
 	assert_int_equal(call.revision, revision + 1);

@@ -18,7 +18,7 @@ static const uint8_t settings[] = { 0, 0, 0, NGHTTP2_SETTINGS, 0, 0, 0, 0, 0 };
 struct fixture {
 	struct vd_env		 *env;
 	struct vdi_loop		 *loop;
-	struct vdi_h2_hub	 *hub;
+	struct vdi_h2_loop	 *h2_loop;
 	struct vdi_h2_connection *connection;
 	struct vdi_clock_sim	  clock; /* of a fixture with a clock of its own */
 	struct vd_actor		 *nudge; /* lets the loop look at its timers */
@@ -52,10 +52,10 @@ static const struct vdi_h2_side side = { .ready = on_ready, .ended = on_ended };
 
 static void make_loop(struct fixture *f)
 {
-	const struct vdi_h2_hub_options options = { .turn = NULL };
+	const struct vdi_h2_loop_options options = { .end_iteration = NULL };
 
 	assert_status(vdi_loop_new(f->env, &f->loop), VD_OK);
-	assert_status(vdi_h2_hub_new(f->env, f->loop, &options, &f->hub), VD_OK);
+	assert_status(vdi_h2_loop_new(f->env, f->loop, &options, &f->h2_loop), VD_OK);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, f->fds), 0);
 }
 
@@ -86,7 +86,7 @@ static void tear_down(struct fixture *f)
 	close(f->fds[1]);
 	if (f->nudge)
 		vd_actor_close(f->nudge, NULL, NULL);
-	f->hub = vdi_h2_hub_free(f->hub);
+	f->h2_loop = vdi_h2_loop_free(f->h2_loop);
 	f->loop = vdi_loop_free(f->loop);
 	f->env = vd_env_free(f->env);
 }
@@ -95,7 +95,7 @@ static vd_status connect_client(struct fixture *f, struct vdi_h2_connection_opti
 {
 	options.side = &side;
 	options.arg = f;
-	return vdi_h2_connection_new(f->hub, f->fds[0], &options, &f->connection);
+	return vdi_h2_connection_new(f->h2_loop, f->fds[0], &options, &f->connection);
 }
 
 static void say(struct fixture *f, const void *bytes, size_t size)

@@ -50,7 +50,7 @@ static void fail_with(int error, unsigned count)
 	error_count = count;
 }
 
-/* One turn of the loop from begin to end, and what it left for the next one. */
+/* One iteration of the loop from begin to end, and what it left for the next one. */
 static void take_turns(void)
 {
 	for (int i = 0; i < 3; i++) {
@@ -190,7 +190,7 @@ static void other_errors_are_of_one_arrival(void **state)
 	assert_int_equal(accepted, 1 + VDI_ARRAY_SIZE(those));
 }
 
-/* However many of them there are, those who are connected have their turns in between. */
+/* However many of them there are, those who are connected are served in between. */
 static void arrivals_without_end_leave_the_others_their_turns(void **state)
 {
 	struct peer peer;

@@ -117,7 +117,7 @@ static void an_ended_connection_waits_to_be_freed(void **state)
 		memset(&last, 0, sizeof last);
 		set_up_with_clock(&f);
 		options.arg = &f;
-		assert_status(vdi_h2_connection_new(f.hub, f.fds[0], &options, &f.connection), VD_OK);
+		assert_status(vdi_h2_connection_new(f.h2_loop, f.fds[0], &options, &f.connection), VD_OK);
 		settle(&f);
 		if (is_server)
 			say(&f, preface, 24);
@@ -157,7 +157,7 @@ static void the_socket_is_closed_once(void **state)
 	set_up_with_clock(&f);
 	options.arg = &f;
 	before = f.fds[0];
-	assert_status(vdi_h2_connection_new(f.hub, f.fds[0], &options, &f.connection), VD_OK);
+	assert_status(vdi_h2_connection_new(f.h2_loop, f.fds[0], &options, &f.connection), VD_OK);
 	vdi_h2_connection_abort(f.connection, "enough");
 	settle(&f);
 	assert_int_equal(last.ended, 1);

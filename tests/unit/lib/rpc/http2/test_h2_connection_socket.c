@@ -137,12 +137,12 @@ static void bytes_come_and_go_in_any_pieces(void **state)
 			net.receive_max = sizes[k];
 			say(&f, preface, 24);
 			say(&f, settings, sizeof settings);
-			for (unsigned turns = 0; turns < 10; turns++)
+			for (unsigned iterations = 0; iterations < 10; iterations++)
 				settle(&f);
 			assert_int_equal(f.ready, 1);
 			hear(&f, &told);
 			assert_true(told.size > 9);
-			for (unsigned turns = 0; turns < 10; turns++)
+			for (unsigned iterations = 0; iterations < 10; iterations++)
 				settle(&f);
 			hear(&f, &told);
 			say_pings(&f, 40);
@@ -163,7 +163,8 @@ static void what_the_socket_does_not_take_is_kept(void **state)
 	hear(&f, &told);
 	net.is_full = true;
 	say_pings(&f, 3);
-	for (unsigned turns = 0; turns < 10; turns++) /* the pipe under it could be written to all the time */
+	for (unsigned iterations = 0; iterations < 10;
+	     iterations++) /* the pipe under it could be written to all the time */
 		(void) event_base_loop(vdi_loop_base(f.loop), EVLOOP_ONCE | EVLOOP_NONBLOCK);
 	assert_int_equal(vdi_h2_connection_kept(f.connection), 3 * 17);
 	net.is_full = false;
@@ -185,7 +186,7 @@ static void a_part_is_all_that_a_turn_sends(void **state)
 	net.send_max = 5;
 	net.sends = 0;
 	say_ping(&f, 0, 0);
-	for (unsigned turns = 0; net.sends == 0 && turns < 10; turns++)
+	for (unsigned iterations = 0; net.sends == 0 && iterations < 10; iterations++)
 		(void) event_base_loop(vdi_loop_base(f.loop), EVLOOP_ONCE | EVLOOP_NONBLOCK);
 	assert_int_equal(net.sends, 1);
 	assert_int_equal(vdi_h2_connection_kept(f.connection), 12);
@@ -196,7 +197,7 @@ static void a_part_is_all_that_a_turn_sends(void **state)
 
 static void take_turns(struct fixture *f)
 {
-	for (unsigned turns = 0; turns < 10; turns++)
+	for (unsigned iterations = 0; iterations < 10; iterations++)
 		(void) event_base_loop(vdi_loop_base(f->loop), EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
@@ -303,7 +304,7 @@ static void a_busy_socket_is_asked_again(void **state)
 
 static void expect_why(struct fixture *f, const char *why)
 {
-	for (unsigned turns = 0; turns < 3; turns++)
+	for (unsigned iterations = 0; iterations < 3; iterations++)
 		settle(f);
 	assert_int_equal(f->ended, 1);
 	assert_string_equal(f->why, why);

@@ -262,8 +262,8 @@ static void bytes_come_and_go_in_any_pieces(void **state)
 			}
 }
 
-/* More than one turn reads at once: bytes that OpenSSL has taken from the socket are read although the socket
- * has none left. */
+/* More than one iteration reads at once: bytes that OpenSSL has taken from the socket are read although the
+ * socket has none left. */
 static void what_openssl_holds_is_read(void **state)
 {
 	(void) state;
@@ -278,7 +278,7 @@ static void what_openssl_holds_is_read(void **state)
 	}
 }
 
-/* A turn writes all that the socket takes, in as many records as that needs. */
+/* An iteration writes all that the socket takes, in as many records as that needs. */
 static void a_turn_sends_more_than_a_record(void **state)
 {
 	struct secured *s = begin_secured(true);
@@ -293,7 +293,7 @@ static void a_turn_sends_more_than_a_record(void **state)
 				 0);
 	net.sends = 0;
 	vdi_h2_connection_touch(s->f.connection);
-	for (unsigned turns = 0; net.sends == 0 && turns < 10; turns++)
+	for (unsigned iterations = 0; net.sends == 0 && iterations < 10; iterations++)
 		(void) event_base_loop(vdi_loop_base(s->f.loop), EVLOOP_ONCE | EVLOOP_NONBLOCK);
 	assert_true(net.sends > 1);
 	assert_int_equal(vdi_h2_connection_kept(s->f.connection), 0);

@@ -11,14 +11,14 @@ struct fixture {
 	struct vd_actor		 *nudge;
 	struct vdi_h2_server_loop loops[2];
 	struct vdi_h2_server	  server;
-	unsigned		  turns[2];
+	unsigned		  iterations[2];
 };
 
-static void count_turn(void *arg)
+static void count_iteration(void *arg)
 {
-	unsigned *turns = arg;
+	unsigned *iterations = arg;
 
-	++*turns;
+	++*iterations;
 }
 
 static void do_nothing(void *arg)
@@ -37,11 +37,13 @@ static void set_up(struct fixture *f)
 	f->server.loops = f->loops;
 	f->server.loop_count = 2;
 	for (int i = 0; i < 2; i++) {
-		const struct vdi_h2_hub_options options = { .turn = count_turn, .arg = &f->turns[i] };
+		const struct vdi_h2_loop_options options = { .end_iteration = count_iteration,
+							     .arg = &f->iterations[i] };
 
 		f->loops[i].server = &f->server;
 		assert_status(vdi_loop_new(f->env, &f->loops[i].loop), VD_OK);
-		assert_status(vdi_h2_hub_new(f->env, f->loops[i].loop, &options, &f->loops[i].hub), VD_OK);
+		assert_status(vdi_h2_loop_new(f->env, f->loops[i].loop, &options, &f->loops[i].h2_loop),
+			      VD_OK);
 	}
 	assert_status(vd_executor_actor_new(vdi_loop_executor(f->loops[0].loop), &nudge, &f->nudge), VD_OK);
 	assert_status(vdi_h2_unsent_init(&f->server), VD_OK);
@@ -60,7 +62,7 @@ static void tear_down(struct fixture *f)
 	vdi_h2_unsent_fini(&f->server);
 	for (int i = 0; i < 2; i++) {
 		vdi_h2_unsent_stop(&f->loops[i]);
-		vdi_h2_hub_free(f->loops[i].hub);
+		vdi_h2_loop_free(f->loops[i].h2_loop);
 		vdi_loop_free(f->loops[i].loop);
 	}
 	vd_env_free(f->env);
@@ -96,15 +98,15 @@ static int64_t metric(struct fixture *f, enum vdi_metric_id id, const char *labe
 	return value;
 }
 
-/* Whether the loops are told to look, with one turn each; then it is forgotten. */
+/* Whether the loops are told to look, with one iteration each; then it is forgotten. */
 static void expect_pressed(struct fixture *f, bool is_pressed)
 {
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(atomic_exchange(&f->loops[i].is_pressed, false), is_pressed);
 	settle(f);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(f->turns[i], is_pressed);
-		f->turns[i] = 0;
+		assert_int_equal(f->iterations[i], is_pressed);
+		f->iterations[i] = 0;
 	}
 }
 
@@ -207,8 +209,8 @@ static void a_loop_is_woken_once(void **state)
 			atomic_store(&f.loops[1].is_pressed, false);
 		assert_int_equal(vdi_h2_unsent_take_message(&f.server, messages[i]), i == 0);
 		settle(&f);
-		assert_int_equal(f.turns[0], 1);
-		assert_int_equal(f.turns[1], i == 2 ? 2 : 1);
+		assert_int_equal(f.iterations[0], 1);
+		assert_int_equal(f.iterations[1], i == 2 ? 2 : 1);
 	}
 	for (int i = 0; i < 3; i++)
 		vdi_h2_outgoing_free(messages[i]);
@@ -251,9 +253,9 @@ static void a_loop_looks_as_long_as_it_is_pressed(void **state)
 		set_up(&f);
 		assert_true(vdi_h2_unsent_take_message(&f.server, message));
 		atomic_store(&f.loops[0].is_pressed, true);
-		vdi_h2_unsent_turn_pressed(&f.loops[0]);
+		vdi_h2_unsent_schedule_check(&f.loops[0]);
 		advance(&f, VD_MS(60));
-		vdi_h2_unsent_turn_pressed(&f.loops[0]); /* pressed once more: the look is not put off */
+		vdi_h2_unsent_schedule_check(&f.loops[0]); /* pressed once more: the look is not put off */
 		advance(&f, (vd_dur) { VD_MS(40).ns - 1 });
 		assert_false(has_looked(&f));
 		advance(&f, (vd_dur) { 1 });
@@ -267,7 +269,7 @@ static void a_loop_looks_as_long_as_it_is_pressed(void **state)
 		}
 		advance(&f, VD_SECONDS(10));
 		assert_false(has_looked(&f));
-		vdi_h2_unsent_turn_pressed(&f.loops[0]);
+		vdi_h2_unsent_schedule_check(&f.loops[0]);
 		expect_look_after_100_ms(&f);
 		vdi_h2_outgoing_free(message);
 		tear_down(&f);
@@ -283,12 +285,12 @@ static void looks_can_be_stopped(void **state)
 	set_up(&f);
 	vdi_h2_unsent_stop(&f.loops[0]); /* there are none */
 	assert_true(vdi_h2_unsent_take_message(&f.server, message));
-	vdi_h2_unsent_turn_pressed(&f.loops[0]);
+	vdi_h2_unsent_schedule_check(&f.loops[0]);
 	vdi_h2_unsent_stop(&f.loops[0]);
 	atomic_store(&f.loops[0].is_pressed, true);
 	advance(&f, VD_SECONDS(1));
 	assert_false(has_looked(&f));
-	vdi_h2_unsent_turn_pressed(&f.loops[0]); /* and begun again */
+	vdi_h2_unsent_schedule_check(&f.loops[0]); /* and begun again */
 	expect_look_after_100_ms(&f);
 	vdi_h2_outgoing_free(message);
 	tear_down(&f);

@@ -1,7 +1,7 @@
 /* The endpoints of the HTTP/2 client and their connections under preemption: callers that begin and cancel
  * calls, a caller that replaces the list of endpoints, resolvers on threads of their own, the loop, and an
- * end at any moment. h2_channel.c and h2_rpc.c are the real ones; hub, sockets and connections are a page of
- * code, whose network refuses, connects, says goodbye and breaks at random. */
+ * end at any moment. h2_channel.c and h2_rpc.c are the real ones; h2_loop, sockets and connections are a
+ * page of code, whose network refuses, connects, says goodbye and breaks at random. */
 #include <errno.h>
 #include <netdb.h>
 #include <unistd.h>
@@ -20,9 +20,9 @@
 #define SEEDS 120
 #define LINE_MAX_COUNT 4
 
-struct vdi_h2_hub {
-	struct vdi_h2_hub_options options;
-	struct vdi_timer_heap	  timers;
+struct vdi_h2_loop {
+	struct vdi_h2_loop_options options;
+	struct vdi_timer_heap	   timers;
 };
 
 struct vdi_h2_connection {
@@ -113,45 +113,45 @@ int connect(int fd, const struct sockaddr *at, socklen_t size)
 	return -1;
 }
 
-/* ---- Instead of the hub and nghttp2 ---- */
+/* ---- Instead of the h2_loop and nghttp2 ---- */
 
-vd_status vdi_h2_hub_new(const struct vd_env *env, struct vdi_loop *loop,
-			 const struct vdi_h2_hub_options *options, struct vdi_h2_hub **ret_hub)
+vd_status vdi_h2_loop_new(const struct vd_env *env, struct vdi_loop *loop,
+			  const struct vdi_h2_loop_options *options, struct vdi_h2_loop **ret_h2_loop)
 {
-	struct vdi_h2_hub *hub = VDI_NEW(struct vdi_h2_hub);
+	struct vdi_h2_loop *h2_loop = VDI_NEW(struct vdi_h2_loop);
 
 	(void) env;
 	(void) loop;
-	assert_non_null(hub);
-	hub->options = *options;
-	*ret_hub = hub;
+	assert_non_null(h2_loop);
+	h2_loop->options = *options;
+	*ret_h2_loop = h2_loop;
 	return VD_OK;
 }
 
-struct vdi_h2_hub *vdi_h2_hub_free(struct vdi_h2_hub *hub)
+struct vdi_h2_loop *vdi_h2_loop_free(struct vdi_h2_loop *h2_loop)
 {
-	assert_int_equal(hub->timers.count, 0);
-	vdi_free(hub);
+	assert_int_equal(h2_loop->timers.count, 0);
+	vdi_free(h2_loop);
 	return NULL;
 }
 
-void vdi_h2_hub_wake(struct vdi_h2_hub *hub)
+void vdi_h2_loop_wake(struct vdi_h2_loop *h2_loop)
 {
-	vd_actor_wake(((struct vdi_h2_client *) hub->options.arg)->actor);
+	vd_actor_wake(((struct vdi_h2_client *) h2_loop->options.arg)->actor);
 }
 
-void vdi_h2_timer_set(struct vdi_h2_hub *hub, struct vdi_h2_timer *timer, vd_mono due)
+void vdi_h2_timer_set(struct vdi_h2_loop *h2_loop, struct vdi_h2_timer *timer, vd_mono due)
 {
-	vdi_timer_heap_set(&hub->timers, &timer->timer, due);
+	vdi_timer_heap_set(&h2_loop->timers, &timer->timer, due);
 }
 
-vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd,
+vd_status vdi_h2_connection_new(struct vdi_h2_loop *h2_loop, int fd,
 				const struct vdi_h2_connection_options *options,
 				struct vdi_h2_connection	      **ret_connection)
 {
 	struct vdi_h2_connection *connection = VDI_NEW(struct vdi_h2_connection);
 
-	(void) hub;
+	(void) h2_loop;
 	assert_non_null(connection);
 	connection->side = options->side;
 	connection->arg = options->arg;
@@ -283,7 +283,7 @@ uint32_t nghttp2_session_get_remote_settings(nghttp2_session *session, nghttp2_s
 	return LINE_MAX_COUNT;
 }
 
-/* ---- The network, in the loop's turns ---- */
+/* ---- The network, in the loop's iterations ---- */
 
 static void answer_some(struct vdi_h2_rpc *rpc)
 {
@@ -360,14 +360,14 @@ static void finish_ends(void)
 	}
 }
 
-/* One turn of the loop; true: it was stopped. */
+/* One iteration of the loop; true: it was stopped. */
 static bool run_loop(struct vdi_h2_client *client)
 {
 	struct vdi_h2_connection *connection, *next;
 	struct vdi_timer	 *timer;
 	vd_mono			  due;
 
-	while ((timer = vdi_timer_heap_pop_due(&client->hub->timers, vd_env_now(world.env))) != NULL) {
+	while ((timer = vdi_timer_heap_pop_due(&client->h2_loop->timers, vd_env_now(world.env))) != NULL) {
 		struct vdi_h2_timer *mine = VDI_CONTAINER_OF(timer, struct vdi_h2_timer, timer);
 
 		mine->fire(mine);
@@ -377,9 +377,9 @@ static bool run_loop(struct vdi_h2_client *client)
 		next = TAILQ_NEXT(connection, node);
 		happen_to(connection);
 	}
-	client->hub->options.turn(client);
+	client->h2_loop->options.end_iteration(client);
 	finish_ends();
-	due = vdi_timer_heap_next_due(&client->hub->timers);
+	due = vdi_timer_heap_next_due(&client->h2_loop->timers);
 	if (world.connection_count && !world.is_silent)
 		due.ns = VDI_MIN(due.ns, vd_mono_add(vd_env_now(world.env), VD_MS(10)).ns);
 	vd_actor_set_timer(client->actor, due);
@@ -391,7 +391,7 @@ static struct vdi_loop *const no_loop = NULL;
 #define vdi_loop_new(env, ret_loop) (*(ret_loop) = no_loop, VD_OK)
 #define vdi_loop_free(loop) no_loop
 #define vdi_loop_stop(loop) ((void) (loop), (void) (world.is_stopped = true))
-/* A run of the client's actor is the whole life of a loop; here each turn is a run. */
+/* A run of the client's actor is the whole life of a loop; here each iteration is a run. */
 #define vdi_loop_run(loop)                                                                                   \
 	if (!run_loop(client))                                                                               \
 	return

@@ -45,12 +45,12 @@ static struct {
 	bool		      is_silent; /* the peer */
 } world;
 
-static void fake_wake(struct vdi_h2_hub *hub)
+static void fake_wake(struct vdi_h2_loop *h2_loop)
 {
 	vd_actor_wake(world.loop);
 }
 
-static void fake_timer_set(struct vdi_h2_hub *hub, struct vdi_h2_timer *timer, vd_mono due)
+static void fake_timer_set(struct vdi_h2_loop *h2_loop, struct vdi_h2_timer *timer, vd_mono due)
 {
 }
 
@@ -105,7 +105,7 @@ static void fake_describe(struct vdi_h2_client *client, const struct vdi_h2_chan
 	text[0] = 0;
 }
 
-#define vdi_h2_hub_wake fake_wake
+#define vdi_h2_loop_wake fake_wake
 #define vdi_h2_timer_set fake_timer_set
 #define vdi_h2_connection_session fake_session
 #define vdi_h2_connection_is_over fake_is_over
@@ -126,6 +126,7 @@ static void fake_describe(struct vdi_h2_client *client, const struct vdi_h2_chan
 #define nghttp2_session_want_write(session, ...) ((void) (session), 0)
 #define nghttp2_session_consume_stream(session, ...) ((void) (session), 0)
 #include "h2_rpc.c"
+#include "h2_rpc_user.c"
 
 /* ---- What users are told ---- */
 
@@ -184,7 +185,7 @@ static void note_done(void *arg, const struct vdi_rpc_end *how, struct vdi_rpc_m
 
 static const struct vdi_rpc_stream_handlers handlers = { note_opened, note_message, note_ended };
 
-/* ---- The peer, in the loop's turns ---- */
+/* ---- The peer, in the loop's iterations ---- */
 
 static void note_headers(struct vdi_h2_rpc *rpc)
 {
@@ -404,8 +405,8 @@ static void calls_and_streams_end_once_with_all_that_was_sent(void **state)
 		open_world(seed);
 		run_at_random();
 		world.is_over = true;
-		for (unsigned turns = 0; !have_all_ended(); turns++) {
-			assert_true(turns < 200); /* else something was lost */
+		for (unsigned iterations = 0; !have_all_ended(); iterations++) {
+			assert_true(iterations < 200); /* else something was lost */
 			vd_actor_wake(world.callers[0]);
 			vdi_sim_run_until_idle(world.env);
 		}

@@ -5,6 +5,7 @@
 #include "kube_client.h"
 #include "kube_peer.h"
 #include "kube_world.h"
+#include "pod_objects.h"
 
 struct reader {
 	struct vd_store	       *store;
@@ -81,7 +82,7 @@ static void readers_and_cuts_at_once(void **state)
 	world.peer = kube_peer_new(world.env, 7);
 	kube_peer_add_resource(world.peer, "", "v1", "pods", "Pod", true);
 	world.peer->chunk_max = 200;
-	world.codec = pod_codec();
+	world.codec = pod_codec_new();
 	assert_status(vdi_kube_open_over(world.env, &options, kube_peer_transport_new, &world.kube, &error),
 		      VD_OK);
 	assert_status(vd_store_open_kube(world.kube, &kube_pods, NULL, KUBE_PREFIX, &world.store, &error),

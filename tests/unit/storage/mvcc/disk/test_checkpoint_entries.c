@@ -139,10 +139,10 @@ static size_t create_record(uint8_t *body, uint8_t sub)
 }
 
 #define RECORD_CHECKSUM "the checksum of a record is wrong"
-#define RECORD_SENSELESS "a record is whole but makes no sense"
+#define RECORD_SENSELESS "a record is complete but its content is invalid"
 #define LEASE_CHECKSUM "the checksum of a lease is wrong"
 #define META_CHECKSUM "the checksum of its meta entry is wrong"
-#define META_SENSELESS "its meta entry makes no sense"
+#define META_SENSELESS "its meta entry is invalid"
 #define MISSING "records or leases are missing, or older than they should be"
 
 static void a_record_that_makes_no_sense_is_named(void **state)
@@ -307,7 +307,7 @@ static void a_meta_entry_that_makes_no_sense_is_named(void **state)
 			meta.format = VDI_CHECKPOINT_FORMAT + 1;
 			entry = meta_entry(&meta, whole + 16);
 			expect(&f, &entry, VD_NEWER_FORMAT, -1,
-			       "has format 2; this program knows formats up to 1");
+			       "has format 2; this program supports formats up to 1");
 			break;
 		case 9:
 			meta.record_count++;

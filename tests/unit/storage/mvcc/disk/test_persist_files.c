@@ -247,7 +247,7 @@ static void a_quota_refuses_what_does_not_fit_and_does_not_free(void **state)
 			if (is_refused) {
 				snprintf(expected, sizeof expected,
 					 "the quota is used up: data has %lld of %lld bytes; deletes and "
-					 "compaction go on",
+					 "compaction continue",
 					 (long long) vdi_backend_size_bytes(w.backend),
 					 (long long) w.options.quota_bytes);
 				assert_string_equal(w.error.message, expected);
@@ -295,13 +295,13 @@ static void a_full_disk_is_told_from_a_full_quota(void **state)
 	assert_false(vdi_backend_is_over_quota(w.backend));
 	assert_status(w.error.code, VD_NO_SPACE);
 	assert_non_null(strstr(w.error.message, "the disk is full: "));
-	assert_non_null(strstr(w.error.message, "; deletes and compaction go on"));
+	assert_non_null(strstr(w.error.message, "; deletes and compaction continue"));
 	assert_false(vdi_backend_may_make_room(w.backend));
 	while (commit(&w, COMPACT, 0, true) == VD_OK)
 		;
 	assert_status(w.error.code, VD_NO_SPACE);
 	assert_non_null(strstr(w.error.message, "the reserve for deletes is used up as well"));
-	assert_null(strstr(w.error.message, "deletes and compaction go on"));
+	assert_null(strstr(w.error.message, "deletes and compaction continue"));
 	fini(&w);
 }
 
@@ -474,7 +474,7 @@ static void files_of_another_store_are_refused(void **state)
 	run_command(&w, "rm %s/*.vdj", "");
 	assert_status(try_open(&w), VD_CORRUPT);
 	snprintf(expected, sizeof expected,
-		 "%s: the journal is missing, yet the checkpoint knows of 1 records", w.path);
+		 "%s: the journal is missing, yet the checkpoint contains 1 records", w.path);
 	assert_string_equal(w.error.message, expected);
 	fini(&other);
 	fini(&w);

@@ -1,10 +1,10 @@
-/* The turns of a hub: their order, their bound, and timers to the nanosecond. Everything that runs writes one
- * character to a log. */
+/* The iterations of an h2_loop: their order, their bound, and timers to the nanosecond. Everything that
+ * runs writes one character to a log. */
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
 #include "await.h"
-#include "h2_hub_state.h"
+#include "h2_loop_state.h"
 #include "hand_clock.h"
 #include "thread.h"
 #include "wait.h"
@@ -26,7 +26,7 @@ struct fixture {
 	struct vdi_clock_sim clock;
 	struct vd_env	    *env;
 	struct vdi_loop	    *loop;
-	struct vdi_h2_hub   *hub;
+	struct vdi_h2_loop  *h2_loop;
 	struct vd_actor	    *nudge; /* lets the loop look at its timers */
 	struct event	     first; /* of a run */
 	struct event	     iteration;
@@ -34,7 +34,7 @@ struct fixture {
 	unsigned	 iterations_left;
 	char		 log[400];
 	_Atomic unsigned size; /* of the log */
-	unsigned	 asks; /* so many turns request the next one */
+	unsigned	 asks; /* the number of iterations that request the next one */
 	struct task	 tasks[5];
 };
 
@@ -54,15 +54,15 @@ static void expect_log(struct fixture *f, const char *expected)
 	f->size = 0;
 }
 
-static void on_turn(void *arg)
+static void on_end(void *arg)
 {
 	struct fixture *f = arg;
 
 	note(f, 'T');
 	if (f->asks) {
 		f->asks--;
-		vdi_h2_hub_wake(f->hub);
-		vdi_h2_hub_wake(f->hub);
+		vdi_h2_loop_wake(f->h2_loop);
+		vdi_h2_loop_wake(f->h2_loop);
 	}
 }
 
@@ -93,15 +93,15 @@ static void do_nothing(void *arg)
 
 static void set_up(struct fixture *f, bool lends)
 {
-	const struct vdi_h2_hub_options options = { .turn = on_turn, .arg = f, .lends = lends };
-	struct vd_actor_options		nudge = { .name = "nudge", .run = do_nothing };
+	const struct vdi_h2_loop_options options = { .end_iteration = on_end, .arg = f, .lends = lends };
+	struct vd_actor_options		 nudge = { .name = "nudge", .run = do_nothing };
 
 	*f = (struct fixture) { 0 };
 	f->env = hand_clock_env(&f->clock);
 	assert_status(vdi_loop_new(f->env, &f->loop), VD_OK);
-	assert_status(vdi_h2_hub_new(f->env, f->loop, &options, &f->hub), VD_OK);
-	assert_ptr_equal(vdi_h2_hub_env(f->hub), f->env);
-	assert_ptr_equal(vdi_h2_hub_loop(f->hub), f->loop);
+	assert_status(vdi_h2_loop_new(f->env, f->loop, &options, &f->h2_loop), VD_OK);
+	assert_ptr_equal(vdi_h2_loop_env(f->h2_loop), f->env);
+	assert_ptr_equal(vdi_h2_loop_event_loop(f->h2_loop), f->loop);
 	assert_status(vd_executor_actor_new(vdi_loop_executor(f->loop), &nudge, &f->nudge), VD_OK);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(f->tasks); i++)
 		f->tasks[i] = (struct task) {
@@ -112,8 +112,8 @@ static void set_up(struct fixture *f, bool lends)
 static void tear_down(struct fixture *f)
 {
 	vd_actor_close(f->nudge, NULL, NULL);
-	f->hub = vdi_h2_hub_free(f->hub);
-	assert_null(f->hub);
+	f->h2_loop = vdi_h2_loop_free(f->h2_loop);
+	assert_null(f->h2_loop);
 	vdi_loop_free(f->loop);
 	vd_env_free(f->env);
 }
@@ -196,10 +196,10 @@ static void expect_done(struct fixture *f, const char *expected)
 static void ask_thrice(struct fixture *f)
 {
 	for (int i = 0; i < 3; i++)
-		vdi_h2_hub_wake(f->hub);
+		vdi_h2_loop_wake(f->h2_loop);
 }
 
-static void requests_of_one_iteration_are_one_turn(void **state)
+static void requests_of_one_iteration_are_one_call(void **state)
 {
 	struct fixture f;
 
@@ -231,32 +231,32 @@ static void a_turn_may_ask_for_the_next_one(void **state)
 	tear_down(&f);
 }
 
-/* A turn that always asks for the next one leaves sockets and timers their time after eight of them. */
+/* An iteration that always asks for the next one leaves sockets and timers their time after eight of them. */
 static void turns_without_end_leave_others_their_time(void **state)
 {
 	struct fixture f;
-	unsigned       turns = 0, in_a_row = 0, longest = 0;
+	unsigned       iterations = 0, in_a_row = 0, longest = 0;
 
 	(void) state;
 	set_up(&f, false);
 	f.asks = 99;
 	run(&f, ask_thrice, 60);
 	for (unsigned i = 0; i < f.size; i++) {
-		turns += f.log[i] == 'T';
+		iterations += f.log[i] == 'T';
 		in_a_row = f.log[i] == 'T' ? in_a_row + 1 : 0;
 		longest = VDI_MAX(longest, in_a_row);
 	}
-	assert_int_equal(turns, 100);
+	assert_int_equal(iterations, 100);
 	assert_int_equal(longest, ROUNDS_MAX);
 	tear_down(&f);
 }
 
-/* ---- Work at the end of a turn ---- */
+/* ---- Work at the end of an iteration ---- */
 
 static void list(struct fixture *f, const char *letters)
 {
 	for (; *letters; letters++)
-		vdi_h2_hub_list_dirty(f->hub, &f->tasks[*letters - 'a'].dirty);
+		vdi_h2_loop_list_dirty(f->h2_loop, &f->tasks[*letters - 'a'].dirty);
 }
 
 static void list_three_twice(struct fixture *f)
@@ -278,11 +278,11 @@ static void work_is_done_once_in_the_order_of_requests(void **state)
 	/* Not after it was taken back, which may be done twice. */
 	list(&f, "abc");
 	for (int i = 0; i < 2; i++)
-		vdi_h2_hub_unlist_dirty(f.hub, &f.tasks[1].dirty);
+		vdi_h2_loop_unlist_dirty(f.h2_loop, &f.tasks[1].dirty);
 	settle(&f);
 	expect_log(&f, "Tac");
 	list(&f, "a");
-	vdi_h2_hub_unlist_dirty(f.hub, &f.tasks[0].dirty);
+	vdi_h2_loop_unlist_dirty(f.h2_loop, &f.tasks[0].dirty);
 	settle(&f);
 	expect_log(&f, "T");
 	tear_down(&f);
@@ -306,7 +306,7 @@ static void list_a_and_c(struct fixture *f)
 	list(f, "ac");
 }
 
-/* What work requests is done in the next round, after the turn of the side. */
+/* What work requests is done in the next round, after the side was called. */
 static void work_may_request_work(void **state)
 {
 	struct fixture f;
@@ -320,7 +320,7 @@ static void work_may_request_work(void **state)
 
 static void unlist_b(struct task *task)
 {
-	vdi_h2_hub_unlist_dirty(task->f->hub, &task->f->tasks[1].dirty);
+	vdi_h2_loop_unlist_dirty(task->f->h2_loop, &task->f->tasks[1].dirty);
 }
 
 static void work_may_take_back_other_work(void **state)
@@ -340,11 +340,11 @@ static void list_again(struct task *task)
 {
 	if (task->f->asks) {
 		task->f->asks--;
-		vdi_h2_hub_list_dirty(task->f->hub, &task->dirty);
+		vdi_h2_loop_list_dirty(task->f->h2_loop, &task->dirty);
 	}
 }
 
-static void on_quiet_turn(void *arg)
+static void on_quiet_end(void *arg)
 {
 	(void) arg;
 }
@@ -354,18 +354,19 @@ static void list_a(struct fixture *f)
 	list(f, "a");
 }
 
-/* Work that requests itself is bounded like turns, and none of it is lost. */
+/* Work that requests itself is bounded like iterations, and none of it is lost. */
 static void work_without_end_leaves_others_their_time(void **state)
 {
-	for (int has_turn = 0; has_turn < 2; has_turn++) {
-		const struct vdi_h2_hub_options options = { .turn = has_turn ? on_quiet_turn : NULL };
-		struct fixture			f;
-		unsigned			done = 0, in_a_row = 0, longest = 0;
+	for (int has_callback = 0; has_callback < 2; has_callback++) {
+		const struct vdi_h2_loop_options options = { .end_iteration =
+								     has_callback ? on_quiet_end : NULL };
+		struct fixture			 f;
+		unsigned			 done = 0, in_a_row = 0, longest = 0;
 
 		(void) state;
 		set_up(&f, false);
-		vdi_h2_hub_free(f.hub);
-		assert_status(vdi_h2_hub_new(f.env, f.loop, &options, &f.hub), VD_OK);
+		vdi_h2_loop_free(f.h2_loop);
+		assert_status(vdi_h2_loop_new(f.env, f.loop, &options, &f.h2_loop), VD_OK);
 		f.asks = 99;
 		f.tasks[0].then = list_again;
 		run(&f, list_a, 60);
@@ -384,15 +385,15 @@ static void work_without_end_leaves_others_their_time(void **state)
 
 static void set(struct fixture *f, char letter, int64_t ms)
 {
-	vdi_h2_timer_set(f->hub, &f->tasks[letter - 'a'].timer, in_ms(f, ms));
+	vdi_h2_timer_set(f->h2_loop, &f->tasks[letter - 'a'].timer, in_ms(f, ms));
 }
 
 static void clear(struct fixture *f, char letter)
 {
-	vdi_h2_timer_set(f->hub, &f->tasks[letter - 'a'].timer, VD_NEVER);
+	vdi_h2_timer_set(f->h2_loop, &f->tasks[letter - 'a'].timer, VD_NEVER);
 }
 
-/* Of the timers alone; how many turns there were for it says nothing. */
+/* Of the timers alone; the number of iterations is not compared. */
 static void expect_fired(struct fixture *f, const char *expected)
 {
 	unsigned size = 0;
@@ -428,10 +429,10 @@ static void timers_fire_at_their_time(void **state)
 	expect_at(&f, 10, "a");
 	advance(&f, VD_SECONDS(1000));
 	expect_fired(&f, "");
-	/* And so does the next one, after the hub had none. */
+	/* And so does the next one, after the h2_loop had none. */
 	set(&f, 'b', 7);
 	expect_at(&f, 7, "b");
-	/* It fires before the turn of its iteration. */
+	/* It fires before the side is called at the end of its iteration. */
 	set(&f, 'b', 0);
 	settle(&f);
 	f.log[f.size] = 0;
@@ -446,7 +447,7 @@ static void timers_can_be_moved_and_cleared(void **state)
 	(void) state;
 	set_up(&f, false);
 	set(&f, 'a', 10);
-	set(&f, 'a', 30); /* later: the hub looks in vain, and again */
+	set(&f, 'a', 30); /* later: the h2_loop looks in vain, and again */
 	expect_at(&f, 30, "a");
 	set(&f, 'a', 30);
 	set(&f, 'a', 10);
@@ -464,7 +465,7 @@ static void timers_can_be_moved_and_cleared(void **state)
 
 static void set_again(struct task *task)
 {
-	vdi_h2_timer_set(task->f->hub, &task->timer, in_ms(task->f, 5));
+	vdi_h2_timer_set(task->f->h2_loop, &task->timer, in_ms(task->f, 5));
 }
 
 static void set_next(struct task *task)
@@ -499,7 +500,7 @@ static void *wake_from_outside(void *arg)
 	struct fixture *f = arg;
 
 	assert_false(vdi_loop_is_current(f->loop));
-	vdi_h2_hub_wake(f->hub);
+	vdi_h2_loop_wake(f->h2_loop);
 	return NULL;
 }
 
@@ -523,7 +524,7 @@ static void any_thread_may_request_a_turn(void **state)
 
 /* ---- Input ---- */
 
-/* The thread is lent when the loop has slept for 20 us, counted from the last turn or the last input. */
+/* The thread is lent when the loop has slept for 20 us, counted from the last iteration or the last input. */
 static void the_thread_is_lent_after_a_sleep(void **state)
 {
 	for (int lends = 0; lends < 2; lends++) {
@@ -531,23 +532,23 @@ static void the_thread_is_lent_after_a_sleep(void **state)
 
 		(void) state;
 		set_up(&f, lends);
-		vdi_h2_hub_wake(f.hub);
+		vdi_h2_loop_wake(f.h2_loop);
 		settle(&f);
 		for (int i = 0; i < 2; i++) {
 			bool is_lent;
 
-			assert_false(vdi_h2_hub_begin_input(f.hub));
+			assert_false(vdi_h2_loop_begin_input(f.h2_loop));
 			vdi_clock_sim_advance(&f.clock, (vd_dur) { VD_US(20).ns - 1 });
-			assert_false(vdi_h2_hub_begin_input(f.hub));
+			assert_false(vdi_h2_loop_begin_input(f.h2_loop));
 			vdi_clock_sim_advance(&f.clock, (vd_dur) { 1 });
-			is_lent = vdi_h2_hub_begin_input(f.hub);
+			is_lent = vdi_h2_loop_begin_input(f.h2_loop);
 			assert_int_equal(is_lent, lends);
-			vdi_h2_hub_end_input(f.hub, is_lent);
+			vdi_h2_loop_end_input(f.h2_loop, is_lent);
 		}
 		vdi_clock_sim_advance(&f.clock, VD_US(20));
-		vdi_h2_hub_wake(f.hub);
+		vdi_h2_loop_wake(f.h2_loop);
 		settle(&f);
-		assert_false(vdi_h2_hub_begin_input(f.hub));
+		assert_false(vdi_h2_loop_begin_input(f.h2_loop));
 		tear_down(&f);
 	}
 }
@@ -584,11 +585,11 @@ static void take_input(struct fixture *f)
 	bool	     is_lent;
 
 	vdi_clock_sim_advance(&f->clock, VD_US(20));
-	is_lent = vdi_h2_hub_begin_input(f->hub);
+	is_lent = vdi_h2_loop_begin_input(f->h2_loop);
 	assert_true(is_lent);
 	vd_actor_wake(lent->other);
 	assert_false(lent->has_run);
-	vdi_h2_hub_end_input(f->hub, is_lent);
+	vdi_h2_loop_end_input(f->h2_loop, is_lent);
 	assert_true(lent->has_run);
 }
 
@@ -602,8 +603,8 @@ static void run_loop(void *arg)
 	vdi_wait_signal(&lent->done);
 }
 
-/* An actor that input wakes runs on the loop's thread, at the end of the input, while the only thread of the
- * pool is busy. */
+/* An actor that input wakes runs on the loop's thread, at the end of the input, while the only thread of
+ * the pool is busy. */
 static void what_input_wakes_runs_on_the_lent_thread(void **state)
 {
 	struct lent	       *lent = test_calloc(1, sizeof *lent);
@@ -634,11 +635,11 @@ static void what_input_wakes_runs_on_the_lent_thread(void **state)
 
 static void ask_and_free(struct fixture *f)
 {
-	vdi_h2_hub_wake(f->hub);
-	f->hub = vdi_h2_hub_free(f->hub);
+	vdi_h2_loop_wake(f->h2_loop);
+	f->h2_loop = vdi_h2_loop_free(f->h2_loop);
 }
 
-static void a_hub_may_go_before_its_turn(void **state)
+static void an_h2_loop_may_be_freed_before_its_iteration_ends(void **state)
 {
 	struct fixture f;
 
@@ -649,29 +650,29 @@ static void a_hub_may_go_before_its_turn(void **state)
 	tear_down(&f);
 }
 
-static void without_memory_there_is_no_hub(void **state)
+static void without_memory_there_is_no_h2_loop(void **state)
 {
-	const struct vdi_h2_hub_options options = { .turn = NULL };
-	struct fixture			f;
-	bool				failed = true;
+	const struct vdi_h2_loop_options options = { .end_iteration = NULL };
+	struct fixture			 f;
+	bool				 failed = true;
 
 	(void) state;
 	set_up(&f, false);
 	for (uint64_t n = 1; failed; n++) {
-		struct vdi_h2_hub *hub = NULL;
-		int64_t		   before = vdi_alloc_live();
-		vd_status	   status;
+		struct vdi_h2_loop *h2_loop = NULL;
+		int64_t		    before = vdi_alloc_live();
+		vd_status	    status;
 
 		vdi_alloc_fail_nth(n, 1);
-		status = vdi_h2_hub_new(f.env, f.loop, &options, &hub);
+		status = vdi_h2_loop_new(f.env, f.loop, &options, &h2_loop);
 		failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		assert_status(status, failed ? VD_NOMEM : VD_OK);
-		assert_int_equal(hub == NULL, failed);
+		assert_int_equal(h2_loop == NULL, failed);
 		if (failed)
 			assert_int_equal(vdi_alloc_live(), before);
 		else
-			vdi_h2_hub_free(hub);
+			vdi_h2_loop_free(h2_loop);
 		assert_true(failed || n > 2);
 	}
 	tear_down(&f);
@@ -680,7 +681,7 @@ static void without_memory_there_is_no_hub(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_of_one_iteration_are_one_turn),
+		cmocka_unit_test(requests_of_one_iteration_are_one_call),
 		cmocka_unit_test(a_turn_may_ask_for_the_next_one),
 		cmocka_unit_test(turns_without_end_leave_others_their_time),
 		cmocka_unit_test(work_is_done_once_in_the_order_of_requests),
@@ -693,8 +694,8 @@ int main(void)
 		cmocka_unit_test(any_thread_may_request_a_turn),
 		cmocka_unit_test(the_thread_is_lent_after_a_sleep),
 		cmocka_unit_test(what_input_wakes_runs_on_the_lent_thread),
-		cmocka_unit_test(a_hub_may_go_before_its_turn),
-		cmocka_unit_test(without_memory_there_is_no_hub),
+		cmocka_unit_test(an_h2_loop_may_be_freed_before_its_iteration_ends),
+		cmocka_unit_test(without_memory_there_is_no_h2_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
