@@ -212,6 +212,21 @@ static void errors_are_sorted_as_texts(void **state)
 	}
 }
 
+/* Equal texts are written once, and still there are others. */
+static void many_equal_errors_and_more(void **state)
+{
+	struct vdi_field_errors field_errors = { 0 };
+
+	for (int i = 0; i < VDI_FIELD_ERRORS_MAX; i++)
+		vdi_field_errors_add(&field_errors, VDI_FIELD_ERROR_REQUIRED, TEXT("x"), VD_BYTES_NONE, "%s",
+				     "");
+	assert_true(vd_bytes_equal(vdi_field_errors_message(&field_errors), TEXT("x: Required value")));
+	vdi_field_errors_add(&field_errors, VDI_FIELD_ERROR_REQUIRED, TEXT("x"), VD_BYTES_NONE, "%s", "");
+	assert_true(vd_bytes_equal(vdi_field_errors_message(&field_errors),
+				   TEXT("[x: Required value, and 1 more]")));
+	vdi_field_errors_fini(&field_errors);
+}
+
 /* After a reset or a truncation nothing of the removed errors is shown, and their memory is used again. */
 static void removed_errors_leave_nothing(void **state)
 {
@@ -330,6 +345,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(errors_are_sorted_as_texts),
 		cmocka_unit_test(removed_errors_leave_nothing),
+		cmocka_unit_test(many_equal_errors_and_more),
 		cmocka_unit_test(texts_are_cut_at_a_character),
 		cmocka_unit_test(a_node_is_shown_as_it_is),
 		cmocka_unit_test(h101_a_refusal_names_all_field_errors),

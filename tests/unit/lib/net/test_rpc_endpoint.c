@@ -61,8 +61,10 @@ static void what_is_no_endpoint_is_named(void **state)
 	refuse("unix:", "has no path");
 	memset(long_path, 'x', sizeof long_path);
 	memcpy(long_path, "unix:/", 6);
-	long_path[5 + 109] = 0;
+	long_path[5 + 108] = 0;
 	refuse(long_path, "has a path that is too long for a socket (107 bytes)");
+	long_path[5 + 107] = 0;
+	expect(long_path, long_path + 5, VDI_RPC_AS_CONFIGURED, true);
 }
 
 static void out_of_memory_is_reported(void **state)
