@@ -419,6 +419,8 @@ static bool look_at_socket(struct direct *direct)
 	if (!direct->has_request)
 		return false;
 	if (direct->is_canceled) {
+		KUBE_SOCKET_EXPECT(transport->todo_count == 0 && LIST_EMPTY(&transport->exchanges));
+		KUBE_SOCKET_EXPECT(transport->connecting_count == 0 && transport->connected_count == 0);
 		direct->transport->ops->wake(direct->transport);
 		return transport->socket_count == 0;
 	}
@@ -429,7 +431,13 @@ static bool look_at_socket(struct direct *direct)
 	expect_option(transport->sockets[0], IPPROTO_TCP, TCP_KEEPIDLE, 15);
 	expect_option(transport->sockets[0], IPPROTO_TCP, TCP_KEEPINTVL, 15);
 	expect_option(transport->sockets[0], IPPROTO_TCP, TCP_USER_TIMEOUT, 45000);
+	/* An exchange is noted once, whatever is to be done with it. */
+	direct->transport->ops->resume(direct->exchange);
+	direct->transport->ops->resume(direct->exchange);
+	KUBE_SOCKET_EXPECT(transport->todo_count == 1);
+	KUBE_SOCKET_EXPECT(transport->connecting_count == 0 && transport->connected_count == 1);
 	direct->transport->ops->cancel(direct->exchange);
+	KUBE_SOCKET_EXPECT(transport->todo_count == 1);
 	direct->is_canceled = true;
 	direct->transport->ops->wake(direct->transport);
 	return false;
