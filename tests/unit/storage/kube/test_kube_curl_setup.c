@@ -456,6 +456,47 @@ static void connections_are_probed(void **state)
 	kube_socket_stop(&server);
 }
 
+#define WANTED (VDI_KUBE_CONNECT_AT_ONCE + 3)
+
+static bool connect_many(struct direct *direct)
+{
+	const struct vdi_kube_handler	   handler = { ignore_head, ignore_body, ignore_end, NULL };
+	const struct vdi_kube_http_request request = { .method = "GET", .path = "/" };
+	const struct vdi_curl_transport	  *transport =
+		VDI_CONTAINER_OF(direct->transport, struct vdi_curl_transport, transport);
+	static struct vdi_kube_exchange *exchanges[WANTED];
+
+	direct->transport->ops->wake(direct->transport);
+	if (direct->exchange == NULL) {
+		for (size_t i = 0; i < WANTED; i++)
+			KUBE_SOCKET_EXPECT(direct->transport->ops->start(direct->transport, &request,
+									 &handler, &exchanges[i],
+									 NULL) == VD_OK);
+		direct->exchange = exchanges[0];
+		return false;
+	}
+	KUBE_SOCKET_EXPECT(transport->connecting_count == VDI_KUBE_CONNECT_AT_ONCE);
+	KUBE_SOCKET_EXPECT(transport->connected_count == 0);
+	for (size_t i = 0; i < WANTED; i++)
+		direct->transport->ops->cancel(exchanges[i]);
+	return true;
+}
+
+/* A server that does not finish its handshakes is not asked for all connections at once. */
+static void connections_are_opened_one_after_the_other(void **state)
+{
+	struct kube_socket server;
+	struct direct	   direct;
+	char		   url[64];
+
+	(void) state;
+	kube_socket_start(&server, answer_ok, NULL, NULL, NULL, NULL);
+	snprintf(url, sizeof url, "https://127.0.0.1:%u", server.port); /* which it does not speak */
+	direct_open(&direct, connect_many, url);
+	direct_close(&direct);
+	kube_socket_stop(&server);
+}
+
 static bool answer_local(struct kube_socket_call *call, void *arg)
 {
 	char text[256];
@@ -505,6 +546,7 @@ int main(void)
 		cmocka_unit_test(bad_urls_are_refused),
 		cmocka_unit_test(texts_that_http_does_not_allow),
 		cmocka_unit_test(connections_are_probed),
+		cmocka_unit_test(connections_are_opened_one_after_the_other),
 		cmocka_unit_test(a_server_on_a_unix_socket),
 	};
 
