@@ -524,10 +524,12 @@ static void a_server_on_a_unix_socket(void **state)
 	kube_socket_start_at(&server, path, answer_local, NULL);
 	options.token = "secret";
 	(void) setenv("HTTP_PROXY", "http://other.invalid", 1);
+	(void) setenv("http_proxy", "http://other.invalid", 1);
 	kube = client_with(options, server.url);
 	call.path = "/api";
 	kube_reply_await(&reply, env, kube, &call);
 	(void) unsetenv("HTTP_PROXY");
+	(void) unsetenv("http_proxy");
 	assert_status(reply.status, VD_OK);
 	assert_string_equal(reply.body.data, "ok");
 	kube_reply_fini(&reply);
