@@ -259,7 +259,7 @@ static void bad_urls_are_refused(void **state)
 
 /* A transport whose actor calls step, until it returns true. */
 struct direct {
-	struct vdi_kube_transport *transport;
+	struct vdi_kube_transport *_Atomic transport; /* also for the server's threads */
 	bool (*step)(struct direct *direct);
 	struct vdi_wait		  done, closed;
 	bool			  is_done, is_canceled;
@@ -272,6 +272,8 @@ static vd_mono run_direct(void *arg)
 {
 	struct direct *direct = arg;
 
+	if (direct->transport == NULL)
+		return VD_NEVER; /* woken again by direct_open */
 	if (!direct->is_done && direct->step(direct)) {
 		direct->is_done = true;
 		vdi_wait_signal(&direct->done);
@@ -286,13 +288,16 @@ static void direct_open(struct direct *direct, bool (*step)(struct direct *direc
 	const struct vdi_kube_transport_options options = {
 		.env = env, .server = server, .user_agent = "test", .run = run_direct, .arg = direct
 	};
-	struct vd_error error = { 0 };
+	struct vdi_kube_transport *transport = NULL;
+	struct vd_error		   error = { 0 };
 
 	memset(direct, 0, sizeof *direct);
 	direct->step = step;
 	vdi_wait_init(&direct->done, env);
 	vdi_wait_init(&direct->closed, env);
-	assert_status(vdi_kube_curl_new(&options, &direct->transport, &error), VD_OK);
+	assert_status(vdi_kube_curl_new(&options, &transport, &error), VD_OK);
+	direct->transport = transport;
+	transport->ops->wake(transport);
 }
 
 static void direct_close(struct direct *direct)
@@ -386,11 +391,12 @@ static void texts_that_http_does_not_allow(void **state)
 
 static bool answer_later(struct kube_socket_call *call, void *arg)
 {
-	struct direct *direct = arg;
+	struct direct		  *direct = arg;
+	struct vdi_kube_transport *transport = direct->transport; /* first: it was set after the rest */
 
 	(void) kube_socket_say_text(call, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no");
 	direct->has_request = true;
-	direct->transport->ops->wake(direct->transport);
+	transport->ops->wake(transport);
 	kube_socket_wait_for_end(call);
 	return false;
 }
@@ -410,8 +416,9 @@ static bool look_at_socket(struct direct *direct)
 {
 	const struct vdi_kube_handler	   handler = { ignore_head, ignore_body, ignore_end, NULL };
 	const struct vdi_kube_http_request request = { .method = "GET", .path = "/?watch=1" };
+	struct vdi_kube_transport	  *base = direct->transport;
 	const struct vdi_curl_transport	  *transport =
-		VDI_CONTAINER_OF(direct->transport, struct vdi_curl_transport, transport);
+		VDI_CONTAINER_OF(base, struct vdi_curl_transport, transport);
 
 	if (direct->exchange == NULL)
 		KUBE_SOCKET_EXPECT(direct->transport->ops->start(direct->transport, &request, &handler,
@@ -462,8 +469,9 @@ static bool connect_many(struct direct *direct)
 {
 	const struct vdi_kube_handler	   handler = { ignore_head, ignore_body, ignore_end, NULL };
 	const struct vdi_kube_http_request request = { .method = "GET", .path = "/" };
+	struct vdi_kube_transport	  *base = direct->transport;
 	const struct vdi_curl_transport	  *transport =
-		VDI_CONTAINER_OF(direct->transport, struct vdi_curl_transport, transport);
+		VDI_CONTAINER_OF(base, struct vdi_curl_transport, transport);
 	static struct vdi_kube_exchange *exchanges[WANTED];
 
 	direct->transport->ops->wake(direct->transport);
