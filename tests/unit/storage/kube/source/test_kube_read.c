@@ -192,9 +192,10 @@ static void a_key_becomes_one_object(void **state)
 /* Of a key that can name no object, only the revision is read. */
 static void other_keys_are_not_sent(void **state)
 {
-	static const char *const	       keys[] = { PREFIX,	   PREFIX "a",	   PREFIX "a/",
-							  PREFIX "/x",	   PREFIX "a/x/y", "/registry/podq/a/x",
-							  "/registry/pods" };
+	static const char *const keys[] = {
+		PREFIX,		PREFIX "a",	      PREFIX "a/",	PREFIX "/x",
+		PREFIX "a/x/y", "/registry/podq/a/x", "/registry/pods",
+	};
 	static const struct kube_script_answer answers[] = { { .code = 200,
 							       .body = LIST("", POD("x", "5")) } };
 
