@@ -500,6 +500,59 @@ static void a_resource_that_comes_back_in_another_version(void **state)
 	}
 }
 
+/* Another selector of it is not moved, and nothing is before the resource was found empty twice. */
+static void only_what_was_removed_moves(void **state)
+{
+	struct fixture f;
+	struct seen    seen[2] = { 0 };
+	vd_mono	       removed;
+
+	setup(&f, 3);
+	serve(carts_v1);
+	f.removed.run = on_removed_run;
+	f.removed.health = on_removed_health;
+	f.removed.close = on_removed_close;
+	assert_status(vdi_kube_member_add(f.kube, &f.removed), VD_OK);
+	open_informer(&f, "carts", "", &seen[0]);
+	open_informer(&f, "carts", "app=x", &seen[1]);
+	vdi_sim_advance(f.env, VD_SECONDS(100));
+	assert_int_equal(store_count, 2);
+	serve(carts_v2);
+	f.has_removed = true; /* the one without a selector */
+	removed = vd_env_now(f.env);
+	while (store_count == 2)
+		vdi_sim_advance(f.env, VD_SECONDS(1));
+	assert_in_range(vd_mono_since(vd_env_now(f.env), removed).ns, VDI_KUBE_INFORMER_READ.ns + 1,
+			2 * VDI_KUBE_INFORMER_READ.ns + VD_SECONDS(1).ns);
+	f.has_removed = false;
+	assert_string_equal(store_names[2], "/registry/shop/carts/ v2 ");
+	vdi_sim_advance(f.env, VD_SECONDS(200));
+	assert_int_equal(store_count, 3);
+	vd_kube_informer_close_wait(seen[0].informer);
+	vd_kube_informer_close_wait(seen[1].informer);
+	teardown(&f);
+}
+
+/* As a server may have it of an earlier version: the rest is told. */
+static void an_object_that_cannot_be_decoded_is_left_out(void **state)
+{
+	struct fixture f;
+	struct seen    seen = { 0 };
+
+	setup(&f, 4);
+	open_informer(&f, "pods", "", &seen);
+	vdi_sim_advance(f.env, VD_SECONDS(1));
+	put(0, "/registry/pods/", "a", "x");
+	assert_status(vd_store_put_wait(stores[0], vd_bytes_of("/registry/pods/ns/bad"),
+					vd_bytes_of("no JSON"), NULL, NULL),
+		      VD_OK);
+	put(0, "/registry/pods/", "b", "x");
+	vdi_sim_advance(f.env, VD_SECONDS(1));
+	assert_string_equal(seen.text, "synced +a +b ");
+	vd_kube_informer_close_wait(seen.informer);
+	teardown(&f);
+}
+
 /* ---- Ends ---- */
 
 static void closing_at_any_time(void **state)
@@ -730,6 +783,8 @@ int main(void)
 		cmocka_unit_test(a_resource_that_another_caller_found),
 		cmocka_unit_test(a_server_that_is_down_at_first),
 		cmocka_unit_test(a_resource_that_comes_back_in_another_version),
+		cmocka_unit_test(only_what_was_removed_moves),
+		cmocka_unit_test(an_object_that_cannot_be_decoded_is_left_out),
 		cmocka_unit_test(closing_at_any_time),
 		cmocka_unit_test(closing_inside_a_handler),
 		cmocka_unit_test(closing_inside_a_visit),

@@ -306,7 +306,7 @@ static void the_health_of_the_cluster(void **state)
 							     { .code = 200, .status = VD_UNAVAILABLE } };
 	struct part			       part = { 0 };
 	struct visited			       visited;
-	struct vdi_kube_backoff		       backoff = { 0 };
+	struct vdi_kube_backoff		       backoff = { 0 }, later = { 0 };
 	unsigned			       i;
 
 	(void) state;
@@ -326,6 +326,9 @@ static void the_health_of_the_cluster(void **state)
 	assert_int_equal(visited.cluster.state, VD_KUBE_RETRYING);
 	assert_int_equal(visited.cluster.attempts, 2);
 	assert_status(visited.cluster.error.code, VD_UNAVAILABLE);
+	assert_int_equal(visited.cluster.retry_at.ns, backoff.retry_at.ns);
+	vdi_kube_backoff_fail(world.kube, &later, 30); /* of several, the next one */
+	visited = health();
 	assert_int_equal(visited.cluster.retry_at.ns, backoff.retry_at.ns);
 	for (i = 0; i < 2; i++) { /* also an error is an answer */
 		part.starts = true;

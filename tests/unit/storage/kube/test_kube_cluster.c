@@ -191,6 +191,40 @@ static void a_client_that_may_not_read_it_asks_once_a_minute(void **state)
 	end();
 }
 
+/* To the nanosecond, counted from the request. */
+static void the_ages_of_answers(void **state)
+{
+	static const struct {
+		int    code;
+		vd_dur age;
+	} rows[] = { { 200, { INT64_C(1000000000) } },
+		     { 404, { INT64_C(1000000000) } },
+		     { 403, { INT64_C(60000000000) } } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		const struct kube_script_answer answers[] = { { .code = rows[i].code, .body = UID("a") },
+							      { .code = rows[i].code, .body = UID("b") } };
+		vd_mono				asked;
+
+		BEGIN(answers);
+		asked = now();
+		ask(0, asked);
+		vdi_sim_run_until_idle(world.env);
+		assert_int_equal(world.asks[0].answers, 1);
+		vdi_sim_advance(world.env, (vd_dur) { rows[i].age.ns - 1 });
+		ask(1, asked);
+		assert_int_equal(world.asks[1].answers, 1);
+		assert_int_equal(world.script.request_count, 1);
+		vdi_sim_advance(world.env, (vd_dur) { 1 });
+		ask(2, asked);
+		assert_int_equal(world.asks[2].answers, 0);
+		vdi_sim_run_until_idle(world.env);
+		assert_int_equal(world.asks[2].answers, 1);
+		assert_int_equal(world.script.request_count, 2);
+		end();
+	}
+}
+
 static void an_ask_may_be_ended(void **state)
 {
 	static const struct kube_script_answer answers[] = {
@@ -361,6 +395,7 @@ int main(void)
 		cmocka_unit_test(an_answer_is_used_for_a_second),
 		cmocka_unit_test(a_failure_is_told_to_all_and_not_remembered),
 		cmocka_unit_test(a_client_that_may_not_read_it_asks_once_a_minute),
+		cmocka_unit_test(the_ages_of_answers),
 		cmocka_unit_test(an_ask_may_be_ended),
 		cmocka_unit_test(the_uid_is_taken_as_a_whole_or_not_at_all),
 		cmocka_unit_test(the_end_of_the_client_is_told),

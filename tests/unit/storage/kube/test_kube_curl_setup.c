@@ -259,7 +259,7 @@ static void bad_urls_are_refused(void **state)
 
 /* A transport whose actor calls step, until it returns true. */
 struct direct {
-	struct vdi_kube_transport *transport;
+	struct vdi_kube_transport *_Atomic transport; /* also for the server's threads */
 	bool (*step)(struct direct *direct);
 	struct vdi_wait		  done, closed;
 	bool			  is_done, is_canceled;
@@ -272,6 +272,8 @@ static vd_mono run_direct(void *arg)
 {
 	struct direct *direct = arg;
 
+	if (direct->transport == NULL)
+		return VD_NEVER; /* woken again by direct_open */
 	if (!direct->is_done && direct->step(direct)) {
 		direct->is_done = true;
 		vdi_wait_signal(&direct->done);
@@ -286,13 +288,16 @@ static void direct_open(struct direct *direct, bool (*step)(struct direct *direc
 	const struct vdi_kube_transport_options options = {
 		.env = env, .server = server, .user_agent = "test", .run = run_direct, .arg = direct
 	};
-	struct vd_error error = { 0 };
+	struct vdi_kube_transport *transport = NULL;
+	struct vd_error		   error = { 0 };
 
 	memset(direct, 0, sizeof *direct);
 	direct->step = step;
 	vdi_wait_init(&direct->done, env);
 	vdi_wait_init(&direct->closed, env);
-	assert_status(vdi_kube_curl_new(&options, &direct->transport, &error), VD_OK);
+	assert_status(vdi_kube_curl_new(&options, &transport, &error), VD_OK);
+	direct->transport = transport;
+	transport->ops->wake(transport);
 }
 
 static void direct_close(struct direct *direct)
@@ -386,11 +391,12 @@ static void texts_that_http_does_not_allow(void **state)
 
 static bool answer_later(struct kube_socket_call *call, void *arg)
 {
-	struct direct *direct = arg;
+	struct direct		  *direct = arg;
+	struct vdi_kube_transport *transport = direct->transport; /* first: it was set after the rest */
 
 	(void) kube_socket_say_text(call, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no");
 	direct->has_request = true;
-	direct->transport->ops->wake(direct->transport);
+	transport->ops->wake(transport);
 	kube_socket_wait_for_end(call);
 	return false;
 }
@@ -410,8 +416,9 @@ static bool look_at_socket(struct direct *direct)
 {
 	const struct vdi_kube_handler	   handler = { ignore_head, ignore_body, ignore_end, NULL };
 	const struct vdi_kube_http_request request = { .method = "GET", .path = "/?watch=1" };
+	struct vdi_kube_transport	  *base = direct->transport;
 	const struct vdi_curl_transport	  *transport =
-		VDI_CONTAINER_OF(direct->transport, struct vdi_curl_transport, transport);
+		VDI_CONTAINER_OF(base, struct vdi_curl_transport, transport);
 
 	if (direct->exchange == NULL)
 		KUBE_SOCKET_EXPECT(direct->transport->ops->start(direct->transport, &request, &handler,
@@ -419,6 +426,8 @@ static bool look_at_socket(struct direct *direct)
 	if (!direct->has_request)
 		return false;
 	if (direct->is_canceled) {
+		KUBE_SOCKET_EXPECT(transport->todo_count == 0 && LIST_EMPTY(&transport->exchanges));
+		KUBE_SOCKET_EXPECT(transport->connecting_count == 0 && transport->connected_count == 0);
 		direct->transport->ops->wake(direct->transport);
 		return transport->socket_count == 0;
 	}
@@ -429,7 +438,13 @@ static bool look_at_socket(struct direct *direct)
 	expect_option(transport->sockets[0], IPPROTO_TCP, TCP_KEEPIDLE, 15);
 	expect_option(transport->sockets[0], IPPROTO_TCP, TCP_KEEPINTVL, 15);
 	expect_option(transport->sockets[0], IPPROTO_TCP, TCP_USER_TIMEOUT, 45000);
+	/* An exchange is noted once, whatever is to be done with it. */
+	direct->transport->ops->resume(direct->exchange);
+	direct->transport->ops->resume(direct->exchange);
+	KUBE_SOCKET_EXPECT(transport->todo_count == 1);
+	KUBE_SOCKET_EXPECT(transport->connecting_count == 0 && transport->connected_count == 1);
 	direct->transport->ops->cancel(direct->exchange);
+	KUBE_SOCKET_EXPECT(transport->todo_count == 1);
 	direct->is_canceled = true;
 	direct->transport->ops->wake(direct->transport);
 	return false;
@@ -444,6 +459,48 @@ static void connections_are_probed(void **state)
 	(void) state;
 	kube_socket_start(&server, answer_later, &direct, NULL, NULL, NULL);
 	direct_open(&direct, look_at_socket, server.url);
+	direct_close(&direct);
+	kube_socket_stop(&server);
+}
+
+#define WANTED (VDI_KUBE_CONNECT_AT_ONCE + 3)
+
+static bool connect_many(struct direct *direct)
+{
+	const struct vdi_kube_handler	   handler = { ignore_head, ignore_body, ignore_end, NULL };
+	const struct vdi_kube_http_request request = { .method = "GET", .path = "/" };
+	struct vdi_kube_transport	  *base = direct->transport;
+	const struct vdi_curl_transport	  *transport =
+		VDI_CONTAINER_OF(base, struct vdi_curl_transport, transport);
+	static struct vdi_kube_exchange *exchanges[WANTED];
+
+	direct->transport->ops->wake(direct->transport);
+	if (direct->exchange == NULL) {
+		for (size_t i = 0; i < WANTED; i++)
+			KUBE_SOCKET_EXPECT(direct->transport->ops->start(direct->transport, &request,
+									 &handler, &exchanges[i],
+									 NULL) == VD_OK);
+		direct->exchange = exchanges[0];
+		return false;
+	}
+	KUBE_SOCKET_EXPECT(transport->connecting_count == VDI_KUBE_CONNECT_AT_ONCE);
+	KUBE_SOCKET_EXPECT(transport->connected_count == 0);
+	for (size_t i = 0; i < WANTED; i++)
+		direct->transport->ops->cancel(exchanges[i]);
+	return true;
+}
+
+/* A server that does not finish its handshakes is not asked for all connections at once. */
+static void connections_are_opened_one_after_the_other(void **state)
+{
+	struct kube_socket server;
+	struct direct	   direct;
+	char		   url[64];
+
+	(void) state;
+	kube_socket_start(&server, answer_ok, NULL, NULL, NULL, NULL);
+	snprintf(url, sizeof url, "https://127.0.0.1:%u", server.port); /* which it does not speak */
+	direct_open(&direct, connect_many, url);
 	direct_close(&direct);
 	kube_socket_stop(&server);
 }
@@ -475,10 +532,12 @@ static void a_server_on_a_unix_socket(void **state)
 	kube_socket_start_at(&server, path, answer_local, NULL);
 	options.token = "secret";
 	(void) setenv("HTTP_PROXY", "http://other.invalid", 1);
+	(void) setenv("http_proxy", "http://other.invalid", 1);
 	kube = client_with(options, server.url);
 	call.path = "/api";
 	kube_reply_await(&reply, env, kube, &call);
 	(void) unsetenv("HTTP_PROXY");
+	(void) unsetenv("http_proxy");
 	assert_status(reply.status, VD_OK);
 	assert_string_equal(reply.body.data, "ok");
 	kube_reply_fini(&reply);
@@ -497,6 +556,7 @@ int main(void)
 		cmocka_unit_test(bad_urls_are_refused),
 		cmocka_unit_test(texts_that_http_does_not_allow),
 		cmocka_unit_test(connections_are_probed),
+		cmocka_unit_test(connections_are_opened_one_after_the_other),
 		cmocka_unit_test(a_server_on_a_unix_socket),
 	};
 

@@ -313,6 +313,34 @@ static void a_silent_stream_ends(void **state)
 	kube_socket_stop(&server);
 }
 
+/* Its reader does not take what is there; the server may not be silent at all. */
+static void a_held_stream_is_not_silent(void **state)
+{
+	uint64_t	   size = 4097; /* odd: then nothing */
+	struct kube_socket server;
+	struct vd_kube	  *kube;
+	struct stream	   held, taken;
+
+	(void) state;
+	kube_socket_start(&server, answer_stream, &size, NULL, NULL, NULL);
+	kube = client(server.url);
+	stream_open_path(&held, kube, VD_MS(100), "/api/v1/pods?watch=true", true);
+	AWAIT(held.refused > 0);
+	/* One that is opened later, and ends for its silence. */
+	stream_open(&taken, kube, VD_MS(100));
+	AWAIT(taken.is_ended);
+	assert_status(taken.status, VD_TIMEOUT);
+	assert_false(held.is_ended);
+	held.is_paused = false;
+	vdi_kube_member_wake(&held.member);
+	AWAIT(held.received == 8192 || held.is_ended);
+	assert_int_equal(held.received, 8192);
+	stream_close(&held);
+	stream_close(&taken);
+	assert_null(vd_kube_close_wait(kube));
+	kube_socket_stop(&server);
+}
+
 #define MANY 100
 
 static void many_streams_are_served_at_once(void **state)
@@ -374,6 +402,7 @@ int main(void)
 		cmocka_unit_test(a_refused_compressed_response_is_held_and_goes_on),
 		cmocka_unit_test(a_paused_stream_is_bounded),
 		cmocka_unit_test(a_silent_stream_ends),
+		cmocka_unit_test(a_held_stream_is_not_silent),
 		cmocka_unit_test(many_streams_are_served_at_once),
 		cmocka_unit_test(a_stream_is_canceled),
 	};

@@ -147,29 +147,6 @@ static void nothing_is_configured(void **state)
 	assert_non_null(strstr(world.error.message, "KUBECONFIG"));
 }
 
-/* A variable without a value is as none. */
-static void empty_settings_are_none(void **state)
-{
-	struct vdi_kubeconfig config;
-
-	(void) state;
-	(void) setenv("KUBERNETES_SERVICE_HOST", "", 1);
-	(void) setenv("KUBECONFIG", "", 1);
-	expect_refusal(VD_NOT_FOUND, "and ~/.kube/config does not exist");
-	(void) setenv("HOME", "", 1);
-	expect_refusal(VD_NOT_FOUND, "~/.kube/config (HOME is not set)");
-	(void) unsetenv("HOME");
-	expect_refusal(VD_NOT_FOUND, "~/.kube/config (HOME is not set)");
-	(void) setenv("HOME", world.folder, 1);
-	assert_int_equal(mkdir(path_of(".kube"), 0700), 0);
-	write_file(".kube/config", "current-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n"
-				   "clusters: [{name: a, cluster: {server: 'https://home'}}]\n");
-	assert_status(find(&config), VD_OK);
-	assert_string_equal(config.server, "https://home");
-	assert_string_equal(config.namespace_name, "default");
-	vdi_kubeconfig_fini(&config);
-}
-
 static void a_server_is_named(void **state)
 {
 	struct vdi_kube_identity *identity;
@@ -234,33 +211,6 @@ static void the_pods_own_cluster(void **state)
 	expect_refusal(VD_INVALID_ARGUMENT, "pod/ca.crt has no PEM certificate");
 }
 
-/* Its files but the token may be missing. */
-static void a_pod_with_little(void **state)
-{
-	struct vdi_kubeconfig config;
-
-	(void) state;
-	make_pod();
-	(void) setenv("KUBERNETES_SERVICE_HOST", "[fd00::2]", 1);
-	(void) setenv("KUBERNETES_SERVICE_PORT", "", 1);
-	write_file("pod/namespace", " \n");
-	for (int i = 0; i < 2; i++) {
-		assert_status(find(&config), VD_OK);
-		assert_string_equal(config.server, "https://[fd00::2]:443");
-		assert_string_equal(config.namespace_name, "default");
-		assert_null(config.ca_file);
-		assert_string_equal(config.token_file, path_of("pod/token"));
-		vdi_kubeconfig_fini(&config);
-		if (i == 0)
-			assert_int_equal(unlink(path_of("pod/namespace")), 0);
-	}
-	world.options.token = "mine";
-	assert_status(find(&config), VD_OK);
-	assert_null(config.token_file);
-	assert_string_equal(config.token, "mine");
-	vdi_kubeconfig_fini(&config);
-}
-
 #define KUBECONFIG(server, user)                                                                             \
 	"apiVersion: v1\nkind: Config\ncurrent-context: one\n"                                               \
 	"contexts:\n- name: one\n  context: {cluster: c, user: u, namespace: ns}\n"                          \
@@ -309,70 +259,6 @@ static void a_kubeconfig_and_its_contexts(void **state)
 	expect_refusal(VD_INVALID_ARGUMENT, "three");
 	world.options.kubeconfig = path_of("absent");
 	expect_refusal(VD_INVALID_ARGUMENT, "absent");
-}
-
-/* An option replaces what the kubeconfig says of the same thing, in whatever form. */
-static void options_replace_the_kubeconfig(void **state)
-{
-	static const char user[] = "{client-certificate-data: YQ==, client-key-data: Yg==, tokenFile: token, "
-				   "exec: {command: x, apiVersion: client.authentication.k8s.io/v1}}";
-	struct vdi_kubeconfig config;
-	char		      text[2048];
-
-	(void) state;
-	write_file("token", "of-the-file");
-	snprintf(
-		text, sizeof text,
-		KUBECONFIG("https://one\n    certificate-authority-data: Yw==\n    tls-server-name: a", "%s"),
-		user);
-	write_file("config", text);
-	world.options.kubeconfig = path_of("config");
-	assert_status(find(&config), VD_OK);
-	assert_true(vd_bytes_equal(config.ca_data, vd_bytes_of("c")));
-	assert_true(vd_bytes_equal(config.cert_data, vd_bytes_of("a")));
-	assert_true(vd_bytes_equal(config.key_data, vd_bytes_of("b")));
-	assert_string_equal(config.token_file, path_of("token"));
-	assert_string_equal(config.exec.command, "x");
-	assert_string_equal(config.server_name, "a");
-	assert_false(config.insecure);
-	vdi_kubeconfig_fini(&config);
-	world.options.ca_path = "/ca";
-	world.options.cert_path = "/cert";
-	world.options.key_path = "/key";
-	world.options.token_path = "/token";
-	world.options.insecure = true;
-	assert_status(find(&config), VD_OK);
-	assert_int_equal(config.ca_data.size + config.cert_data.size + config.key_data.size, 0);
-	assert_string_equal(config.ca_file, "/ca");
-	assert_string_equal(config.cert_file, "/cert");
-	assert_string_equal(config.key_file, "/key");
-	assert_string_equal(config.token_file, "/token");
-	assert_null(config.token);
-	assert_null(config.exec.command);
-	assert_true(config.insecure);
-	vdi_kubeconfig_fini(&config);
-	/* The key of the kubeconfig does not belong to another certificate. */
-	world.options.key_path = NULL;
-	expect_refusal(VD_INVALID_ARGUMENT, "the key is missing");
-	world.options.cert_path = NULL;
-	world.options.key_path = "/key";
-	assert_status(find(&config), VD_OK);
-	assert_string_equal(config.key_file, "/key");
-	assert_int_equal(config.key_data.size, 0);
-	assert_true(vd_bytes_equal(config.cert_data, vd_bytes_of("a")));
-	vdi_kubeconfig_fini(&config);
-}
-
-static void a_server_is_a_url_or_a_socket(void **state)
-{
-	static const char *const servers[] = { "http://", "https://", "https:///", "unix:/",
-					       "unix:",	  "one",      "" };
-
-	(void) state;
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(servers); i++) {
-		world.options.server = servers[i];
-		expect_refusal(VD_INVALID_ARGUMENT, "must be a URL");
-	}
 }
 
 static void the_home_and_the_list(void **state)
@@ -668,6 +554,30 @@ static void parts_are_renewed_by_themselves(void **state)
 	rpc_certs_remove(&certs);
 }
 
+/* Also a CA alone. */
+static void each_file_is_read_again(void **state)
+{
+	struct vdi_kube_identity *identity;
+	struct rpc_certs	  certs;
+
+	(void) state;
+	if (!rpc_certs_make(&certs))
+		skip_because("there is no openssl");
+	copy_file(rpc_certs_path(&certs, "ca.pem"), "ca");
+	world.options.server = "https://one";
+	world.options.ca_path = path_of("ca");
+	identity = open_identity();
+	assert_true(take(identity).tls_changed);
+	vdi_kube_identity_configured(identity);
+	assert_false(vdi_kube_identity_can_change(identity)); /* it is no identity */
+	copy_file(rpc_certs_path(&certs, "stranger.pem"), "ca");
+	assert_false(take(identity).tls_changed);
+	vdi_sim_advance(world.env, VD_SECONDS(10));
+	assert_true(take(identity).tls_changed);
+	close_identity(identity);
+	rpc_certs_remove(&certs);
+}
+
 /* ---- Programs ---- */
 
 /* The program prints the file "answer" and counts its runs in "runs". */
@@ -780,6 +690,37 @@ static void a_program_gives_a_certificate(void **state)
 		assert_false(take(identity).tls_changed);
 		close_identity(identity);
 	}
+}
+
+/* Connections are opened again whenever a certificate comes or goes. */
+static void a_program_changes_its_mind(void **state)
+{
+	static const char head[] = "{\"kind\":\"ExecCredential\",\"apiVersion\":"
+				   "\"client.authentication.k8s.io/v1\",\"status\":{";
+	static const char token[] = "\"token\":\"t\"";
+	static const char cert[] = "\"clientCertificateData\":\"C\",\"clientKeyData\":\"K\"";
+	static const struct {
+		const char *answer;
+		bool	    is_change;
+	} rows[] = { { token, true }, /* the first use */
+		     { token, false }, { cert, true }, { cert, true }, { token, true }, { token, false } };
+	struct vdi_kube_identity *identity;
+	char			  text[512];
+
+	(void) state;
+	make_program("cat answer");
+	identity = open_identity();
+	for (unsigned i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		snprintf(text, sizeof text, "%s%s}}", head, rows[i].answer);
+		write_file("answer", text);
+		expect_status(identity, VD_AGAIN);
+		vdi_sim_run_until_idle(world.env);
+		assert_int_equal(take(identity).tls_changed, rows[i].is_change);
+		vdi_kube_identity_configured(identity);
+		vdi_kube_identity_accepted(identity);
+		vdi_kube_identity_refused(identity, take(identity).generation);
+	}
+	close_identity(identity);
 }
 
 static void a_rejected_credential_is_replaced(void **state)
@@ -989,10 +930,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nothing_is_configured),
-		TEST(empty_settings_are_none),
-		TEST(a_pod_with_little),
-		TEST(options_replace_the_kubeconfig),
-		TEST(a_server_is_a_url_or_a_socket),
 		TEST(a_server_is_named),
 		TEST(a_socket_is_named),
 		TEST(the_pods_own_cluster),
@@ -1005,8 +942,10 @@ int main(void)
 		TEST(the_first_connection_is_configured),
 		TEST(certificates_are_read_again),
 		TEST(parts_are_renewed_by_themselves),
+		TEST(each_file_is_read_again),
 		TEST(a_program_gives_a_token),
 		TEST(a_program_gives_a_certificate),
+		TEST(a_program_changes_its_mind),
 		TEST(a_rejected_credential_is_replaced),
 		TEST(a_program_that_fails_is_run_again),
 		TEST(a_credential_that_expired_before),

@@ -688,6 +688,48 @@ static void a_new_credential_repeats_nothing(void **state)
 	temp_folder_remove(folder);
 }
 
+static size_t size_of(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	long  size;
+
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+	size = ftell(file);
+	assert_int_equal(fclose(file), 0);
+	return (size_t) size;
+}
+
+/* Also by a client that sends nothing meanwhile. */
+static void a_credential_is_renewed_in_time(void **state)
+{
+	static const struct kube_script_answer answers[] = { { .code = 200 } };
+	struct vd_kube_options		       options = VD_KUBE_OPTIONS_INIT;
+	char				       folder[TEMP_FOLDER_SIZE], path[128], text[1024], program[700];
+
+	(void) state;
+	temp_folder_make(folder);
+	write_file(folder, "answer",
+		   "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","
+		   "\"status\":{\"token\":\"made\",\"expirationTimestamp\":\"2024-01-01T00:10:00Z\"}}",
+		   path);
+	snprintf(program, sizeof program, "echo >>%s/runs; cat %s", folder, path);
+	snprintf(text, sizeof text, EXEC_CONFIG, program);
+	write_file(folder, "config", text, path);
+	options.kubeconfig = path;
+	begin_with(options, answers, VDI_ARRAY_SIZE(answers));
+	ask();
+	assert_string_equal(world.script.requests[0].token, "made");
+	snprintf(text, sizeof text, "%s/runs", folder);
+	vdi_sim_advance(world.env, VD_SECONDS(9 * 60 - 1));
+	assert_int_equal(size_of(text), 1);
+	vdi_sim_advance(world.env, VD_SECONDS(1)); /* a minute before its end */
+	assert_int_equal(size_of(text), 2);
+	assert_int_equal(world.script.request_count, 1);
+	end();
+	temp_folder_remove(folder);
+}
+
 /* A part of the client may bound what it reads. */
 static void a_response_that_is_too_large(void **state)
 {
@@ -789,6 +831,7 @@ int main(void)
 		cmocka_unit_test(a_request_waits_for_the_program),
 		cmocka_unit_test(what_accepts_a_credential),
 		cmocka_unit_test(a_new_credential_repeats_nothing),
+		cmocka_unit_test(a_credential_is_renewed_in_time),
 		cmocka_unit_test(a_response_that_is_too_large),
 		cmocka_unit_test(a_failed_program_is_the_cause),
 		cmocka_unit_test(torture_a_request),

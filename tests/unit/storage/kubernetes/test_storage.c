@@ -248,6 +248,11 @@ static void r129_delete(void **state)
 	removal.refuse_below_call = 0;
 	remove_key(&world, &removal, NULL, suggestion); /* of a gone object (T-010) */
 	assert_status(removal.answer.status, VD_NOT_FOUND);
+	/* Its failed precondition says nothing of an object that is gone. */
+	remove_key(&world, &removal, &wrong, suggestion);
+	assert_status(removal.answer.status, VD_NOT_FOUND);
+	storage_update(&world, &change, false, &wrong, suggestion);
+	assert_status(change.answer.status, VD_NOT_FOUND);
 	vd_object_unref(suggestion);
 	storage_world_free(&world);
 }

@@ -179,6 +179,36 @@ static void r146_a_lease_that_is_gone_is_replaced(void **state)
 	storage_world_free(&world);
 }
 
+static unsigned refused_count;
+
+static vd_status txn_loses_lease(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
+				 void *arg)
+{
+	(void) store;
+	assert_true(request->success->lease != 0);
+	refused_count++;
+	done(arg, VD_LEASE_NOT_FOUND, NULL, NULL);
+	return VD_OK;
+}
+
+/* A lease that is gone is replaced once; a store that loses each one is not asked without end. */
+static void a_lease_that_is_always_lost(void **state)
+{
+	struct storage_world	   world = storage_world_new(24);
+	const struct vd_store_ops *honest = world.store->ops;
+	struct vd_store_ops	   losing = *honest;
+
+	(void) state;
+	losing.txn = txn_loses_lease;
+	world.store->ops = &losing;
+	refused_count = 0;
+	assert_status(storage_create(&world, STORAGE_VALUE("u", 1), 100).status, VD_LEASE_NOT_FOUND);
+	assert_int_equal(refused_count, 2);
+	world.store->ops = honest;
+	assert_status(storage_create(&world, STORAGE_VALUE("u", 1), 100).status, VD_OK);
+	storage_world_free(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +218,7 @@ int main(void)
 		cmocka_unit_test(r146_a_jump_of_the_wall_clock_changes_nothing),
 		cmocka_unit_test(r146_many_at_once_ask_for_one_lease),
 		cmocka_unit_test(r146_a_lease_that_is_gone_is_replaced),
+		cmocka_unit_test(a_lease_that_is_always_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -347,12 +347,51 @@ static void a_removed_resource_is_empty_within_10_s(void **state)
 	kube_world_close(&world);
 }
 
+static void ignore(void *arg)
+{
+	(void) arg;
+}
+
+/* Readers that wait for the first state are told what does not pass by itself; the rest they wait for. */
+static void which_refusals_of_the_first_list_are_told(void **state)
+{
+	static const struct {
+		int  code;
+		bool is_told;
+	} rows[] = { { 399, false }, { 400, true },  { 401, true }, { 403, true },
+		     { 408, false }, { 410, false }, { 422, true }, { 429, false },
+		     { 499, true },  { 500, false }, { 503, false } };
+	const struct vd_store_stream_request request = {
+		.range = { .key = vd_bytes_of(KUBE_PREFIX), .range_end = vd_bytes_of(KUBE_PREFIX_END) },
+		.ready = ignore
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vd_store_stream *stream;
+		struct vd_store_part	part;
+		struct kube_world	world;
+		vd_status		status;
+
+		kube_world_open(&world, 3);
+		world.peer->refuse_code = rows[i].code;
+		world.peer->refuse_count = 1000;
+		assert_status(vd_store_stream_open(world.store, &request, &stream), VD_OK);
+		vdi_sim_advance(world.env, VD_SECONDS(2));
+		status = vd_store_stream_next(stream, &part, NULL);
+		if (rows[i].is_told ? status == VD_OK || status == VD_AGAIN : status != VD_AGAIN)
+			fail_msg("%d: %d", rows[i].code, (int) status);
+		vd_store_stream_close(stream);
+		kube_world_close(&world);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(k502_k503_a_refused_watch_is_repeated_without_a_list),
 		cmocka_unit_test(k504_the_delays_grow),
 		cmocka_unit_test(k504_an_attempt_is_made_when_it_is_due),
+		cmocka_unit_test(which_refusals_of_the_first_list_are_told),
 		cmocka_unit_test(k505_an_expired_revision_costs_one_list),
 		cmocka_unit_test(k506_a_revision_that_is_too_large_is_listed_again_if_the_server_went_back),
 		cmocka_unit_test(k507_a_long_list_is_read_in_pages),

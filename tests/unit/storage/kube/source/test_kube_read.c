@@ -189,6 +189,98 @@ static void a_key_becomes_one_object(void **state)
 	end();
 }
 
+/* Of a key that can name no object, only the revision is read. */
+static void other_keys_are_not_sent(void **state)
+{
+	static const char *const keys[] = {
+		PREFIX,		PREFIX "a",	      PREFIX "a/",	PREFIX "/x",
+		PREFIX "a/x/y", "/registry/podq/a/x", "/registry/pods",
+	};
+	static const struct kube_script_answer answers[] = { { .code = 200,
+							       .body = LIST("", POD("x", "5")) } };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(keys); i++) {
+		struct answer answer;
+
+		begin(&pods, NULL, PREFIX, answers, 1);
+		answer = range(keys[i], strlen(keys[i]), "", 0, 0);
+		assert_string_equal(last_path(), "/api/v1/pods?limit=1");
+		assert_status(answer.status, VD_OK);
+		assert_int_equal(answer.revision, 7);
+		assert_int_equal(answer.total, 0);
+		end();
+	}
+}
+
+static void expect_open(const struct vd_kube_resource *resource, const struct vd_kube_scope *scope,
+			const char *prefix, const char *wrong)
+{
+	struct vd_store *store = NULL;
+	struct vd_error	 error = { 0 };
+	char		 expected[256] = "";
+
+	if (wrong)
+		snprintf(expected, sizeof expected, "vd_store_open_kube: %s is missing, too long or invalid",
+			 wrong);
+	assert_status(vd_store_open_kube(world.kube, resource, scope, prefix, &store, &error),
+		      wrong ? VD_INVALID_ARGUMENT : VD_OK);
+	assert_string_equal(error.message, expected);
+	if (store)
+		assert_null(vd_store_close_wait(store));
+}
+
+static void a_store_has_a_resource_and_a_scope(void **state)
+{
+	static const char	   prefixes[] = "key_prefix, which must end with '/',";
+	static const char	   versions[] = "resource.version (vd_kube_find returns it)";
+	static char		   text[1026], selector[8194];
+	const struct vd_kube_scope all = { .namespace_name = VD_BYTES_NONE };
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, NULL, 0);
+	memset(text, 'x', sizeof text - 1);
+	memset(selector, 'x', sizeof selector);
+	for (int more = 0; more < 2; more++) {
+		struct vd_kube_resource resource = pods;
+		struct vd_kube_scope	scope = { .label_selector = { selector, 8192 + (size_t) more } };
+
+		text[1024] = more ? 'x' : 0;
+		resource.group = text;
+		expect_open(&resource, &all, "/r/", more ? "resource.group" : NULL);
+		resource.group = NULL;
+		resource.version = text;
+		expect_open(&resource, &all, "/r/", more ? versions : NULL);
+		resource.version = "v1";
+		resource.plural = text;
+		expect_open(&resource, &all, "/r/", more ? "resource.plural" : NULL);
+		text[1023 + more] = '/';
+		expect_open(&pods, &all, text, more ? prefixes : NULL);
+		text[1023 + more] = 'x';
+		expect_open(&pods, &scope, "/r/", more ? "a selector of the scope" : NULL);
+		scope = (struct vd_kube_scope) { .field_selector = { selector, 8192 + (size_t) more } };
+		expect_open(&pods, &scope, "/r/", more ? "a selector of the scope" : NULL);
+	}
+	expect_open(&pods, &all, "", prefixes);
+	expect_open(&pods, &all, "/r", prefixes);
+	expect_open(&(struct vd_kube_resource) { "a/b", "v1", "pods", "Pod", false }, &all, "/r/",
+		    "resource.group");
+	expect_open(&(struct vd_kube_resource) { "", NULL, "pods", "Pod", false }, &all, "/r/", versions);
+	expect_open(&(struct vd_kube_resource) { "", "", "pods", "Pod", false }, &all, "/r/", versions);
+	expect_open(&(struct vd_kube_resource) { "", "v1", "po/ds", "Pod", false }, &all, "/r/",
+		    "resource.plural");
+	expect_open(&(struct vd_kube_resource) { "", "v1", "nodes", "Node", true },
+		    &(struct vd_kube_scope) { .namespace_name = vd_bytes_of("a") }, "/r/",
+		    "scope.namespace_name");
+	expect_open(&pods, &(struct vd_kube_scope) { .namespace_name = vd_bytes_of("a/b") }, "/r/",
+		    "scope.namespace_name");
+	expect_open(&pods, &(struct vd_kube_scope) { .namespace_name = { "a\0b", 3 } }, "/r/",
+		    "scope.namespace_name");
+	expect_open(&pods, &(struct vd_kube_scope) { .label_selector = { "a\0b", 3 } }, "/r/",
+		    "a selector of the scope");
+	end();
+}
+
 /* The server's page may have objects outside of the interval, and more than are wanted. */
 static void a_list_is_cut_to_the_interval(void **state)
 {
@@ -262,6 +354,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_range_becomes_one_list),
 		cmocka_unit_test(a_key_becomes_one_object),
+		cmocka_unit_test(other_keys_are_not_sent),
+		cmocka_unit_test(a_store_has_a_resource_and_a_scope),
 		cmocka_unit_test(a_list_is_cut_to_the_interval),
 		cmocka_unit_test(a_list_continues),
 	};
