@@ -165,6 +165,50 @@ static void the_start_ends_at_once_when_we_are_refused(void **state)
 	world_free(world);
 }
 
+/* A refusal that a repetition would get again ends the start; one that may pass is waited out; and who may not
+ * read the compactor's key has found an etcd. */
+static void which_refusals_end_the_start(void **state)
+{
+	static const struct {
+		int	    code;
+		const char *text;
+		bool	    begins, is_final;
+	} rows[] = {
+		{ VDI_RPC_PERMISSION_DENIED, "etcdserver: permission denied", true, false },
+		{ VDI_RPC_PERMISSION_DENIED, "not for you", false, true },
+		{ VDI_RPC_UNAUTHENTICATED, "etcdserver: invalid auth token", false, true },
+		{ VDI_RPC_INVALID_ARGUMENT, "etcdserver: user name is empty", false, true },
+		{ VDI_RPC_UNIMPLEMENTED, "unknown service etcdserverpb.KV", false, true },
+		{ VDI_RPC_INTERNAL, "broken", false, true },
+		{ VDI_RPC_UNAVAILABLE, "etcdserver: leader changed", false, false },
+		{ VDI_RPC_UNAVAILABLE, "etcdserver: request timed out", false, false },
+		{ VDI_RPC_DEADLINE_EXCEEDED, "too late", false, false },
+		{ VDI_RPC_RESOURCE_EXHAUSTED, "etcdserver: too many requests", false, false },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct world		    *world = world_new(18, 1);
+		struct vd_etcd_store_options options = options_of();
+		vd_mono			     began = vd_env_now(world->env);
+		vd_status		     status;
+		bool			     is_late;
+
+		world->toy.fail_code = rows[i].code;
+		world->toy.fail_text = rows[i].text;
+		open_store(world, &options);
+		status = vdi_etcd_store_wait(world->inner, VD_SECONDS(20), NULL);
+		is_late = vd_mono_since(vd_env_now(world->env), began).ns >= VD_SECONDS(20).ns;
+		if ((status == VD_OK) != rows[i].begins || is_late != (!rows[i].begins && !rows[i].is_final))
+			fail_msg("row %zu: %s%s", i, vd_status_name(status), is_late ? ", late" : "");
+		assert_true(world->toy.ranges <= 205); /* ten a second, however fast the answers are */
+		world->toy.fail_code = 0;
+		if (!rows[i].is_final)
+			assert_status(vdi_etcd_store_wait(world->inner, VD_SECONDS(20), NULL), VD_OK);
+		world_free(world);
+	}
+}
+
 static void shutdown_gives_up_what_is_outstanding(void **state)
 {
 	struct world	       *world = world_open(19, 1);
@@ -442,6 +486,7 @@ int main(void)
 		cmocka_unit_test(e617_a_server_that_refuses_is_there),
 		cmocka_unit_test(the_start_waits_and_names_endpoint_and_cause),
 		cmocka_unit_test(the_start_ends_at_once_when_we_are_refused),
+		cmocka_unit_test(which_refusals_end_the_start),
 		cmocka_unit_test(shutdown_gives_up_what_is_outstanding),
 		cmocka_unit_test(closing_at_any_moment),
 		cmocka_unit_test(torture_the_store),
