@@ -432,6 +432,7 @@ static void e465_request_too_large(void **state)
 
 	Etcdserverpb__TxnRequest txn = ETCDSERVERPB__TXN_REQUEST__INIT;
 	Etcdserverpb__RequestOp	 op = ETCDSERVERPB__REQUEST_OP__INIT, *ops[] = { &op };
+	Etcdserverpb__DeleteRangeRequest delete = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
 
 	request.key = etcd_bytes("big");
 	request.value = (ProtobufCBinaryData) { 1600000, value };
@@ -451,6 +452,10 @@ static void e465_request_too_large(void **state)
 	ETCD_FREE(ETCD_ASK(*state, "KV/Txn", &txn, txn_response));
 	request.value.len++;
 	etcd_server_ask_fails(*state, "/etcdserverpb.KV/Txn", &txn.base, VD_ETCD_REQUEST_TOO_LARGE);
+	/* A delete. */
+	delete.key = (ProtobufCBinaryData) { 1600000, value };
+	etcd_server_ask_fails(*state, "/etcdserverpb.KV/DeleteRange", &delete.base,
+			      VD_ETCD_REQUEST_TOO_LARGE);
 	free(value);
 }
 
