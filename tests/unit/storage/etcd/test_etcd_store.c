@@ -129,6 +129,23 @@ static void e617_a_server_that_refuses_is_there(void **state)
 	world_free(world);
 }
 
+/* A refusal is a sign of life like any answer: no health check comes within 5 s after it. */
+static void e617_a_refusal_is_a_sign_of_life(void **state)
+{
+	struct world *world = world_open(17, 1);
+	unsigned      ranges;
+
+	(void) state;
+	world->toy.fail_code = VDI_RPC_INVALID_ARGUMENT;
+	world->toy.fail_text = "etcdserver: key is not provided";
+	vdi_sim_advance(world->env, VD_SECONDS(4));
+	(void) range_at(world, 0);
+	ranges = world->toy.ranges;
+	vdi_sim_advance(world->env, VD_SECONDS(4));
+	assert_int_equal(world->toy.ranges, ranges);
+	world_free(world);
+}
+
 static void the_start_waits_and_names_endpoint_and_cause(void **state)
 {
 	struct world		    *world = world_new(17, 2);
@@ -484,6 +501,7 @@ int main(void)
 		cmocka_unit_test(e503_a_lease_that_is_gone_has_nothing_left),
 		cmocka_unit_test(e617_silence_is_noticed_and_forgotten),
 		cmocka_unit_test(e617_a_server_that_refuses_is_there),
+		cmocka_unit_test(e617_a_refusal_is_a_sign_of_life),
 		cmocka_unit_test(the_start_waits_and_names_endpoint_and_cause),
 		cmocka_unit_test(the_start_ends_at_once_when_we_are_refused),
 		cmocka_unit_test(which_refusals_end_the_start),
