@@ -88,7 +88,7 @@ static void keys_and_leases(void **state)
 	struct etcd_server_fixture *fixture = *state;
 	Etcdserverpb__PutRequest    put = ETCDSERVERPB__PUT_REQUEST__INIT;
 	Etcdserverpb__RangeRequest  one = ETCDSERVERPB__RANGE_REQUEST__INIT, all = one, sorted = one,
-				   page = one, by_revision = one;
+				   page = one, by_mod = one;
 	Etcdserverpb__DeleteRangeRequest delete = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
 	Etcdserverpb__TxnRequest txn = ETCDSERVERPB__TXN_REQUEST__INIT;
 	Etcdserverpb__Compare	 compare = ETCDSERVERPB__COMPARE__INIT, *compares[] = { &compare };
@@ -104,7 +104,7 @@ static void keys_and_leases(void **state)
 				    { .method = "/etcdserverpb.KV/Range", .request = &page.base },
 				    { .method = "/etcdserverpb.KV/RangeStream", .request = &all.base },
 				    { .method = "/etcdserverpb.KV/RangeStream", .request = &page.base },
-				    { .method = "/etcdserverpb.KV/RangeStream", .request = &by_revision.base },
+				    { .method = "/etcdserverpb.KV/RangeStream", .request = &by_mod.base },
 				    { .method = "/etcdserverpb.KV/DeleteRange", .request = &delete.base },
 				    { .method = "/etcdserverpb.KV/Txn", .request = &txn.base },
 				    { .method = "/etcdserverpb.Lease/LeaseTimeToLive", .request = &ttl.base },
@@ -125,8 +125,8 @@ static void keys_and_leases(void **state)
 	sorted.sort_order = ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__DESCEND;
 	sorted.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__MOD;
 	page.limit = 7;
-	by_revision = all;
-	by_revision.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__MOD;
+	by_mod = all;
+	by_mod.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__MOD;
 	delete.key = etcd_bytes("absent");
 	delete.prev_kv = true;
 	compare.key = etcd_bytes("key-01");

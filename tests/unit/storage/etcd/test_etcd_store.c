@@ -182,8 +182,8 @@ static void the_start_ends_at_once_when_we_are_refused(void **state)
 	world_free(world);
 }
 
-/* A refusal that a repetition would get again ends the start; one that may pass is waited out; and who may not
- * read the compactor's key has found an etcd. */
+/* A refusal that a repetition would get again ends the start; one that may pass is waited out; a client that
+ * may not read the key of the compactor has found an etcd. */
 static void which_refusals_end_the_start(void **state)
 {
 	static const struct {
