@@ -38,6 +38,7 @@
 #define VDI_ETCD_PROGRESS_RETRY_MAX VD_SECONDS(1)
 #define VDI_ETCD_SILENCE_MAX VD_SECONDS(5)	    /* without a response; then a health check is sent */
 #define VDI_ETCD_SIGN_OF_LIFE_TIMEOUT VD_SECONDS(2) /* as upstream */
+#define VDI_ETCD_SIGN_OF_LIFE_PACE VD_MS(100)	    /* between health checks that are answered at once */
 #define VDI_ETCD_STREAM_RETRY VD_SECONDS(600)	    /* after Unimplemented, as upstream */
 
 /* Known facts about the servers. Watches also have a reference, so it may outlive the store. */
@@ -176,6 +177,7 @@ struct vdi_etcd_store {
 	 * repeated. */
 	vd_mono	 progress_at; /* VD_NEVER: no watch waits for progress */
 	vd_dur	 progress_backoff;
+	vd_mono	 ask_next; /* earliest time of the next health check */
 	unsigned progress_asks_seen;
 
 	/* threads that use client now (not calls that wait for a response), and a flag for shutdown */

@@ -72,17 +72,19 @@ static vd_mono ask_for_life(struct vdi_etcd_store *store)
 	struct vd_etcd_call	     options = { .timeout = VDI_ETCD_SIGN_OF_LIFE_TIMEOUT };
 	int64_t			     heard_ns = atomic_load_explicit(&store->heard_ns, memory_order_relaxed);
 	vd_mono			     due = { heard_ns + VDI_ETCD_SILENCE_MAX.ns };
-	bool is_asking, is_well = heard_ns != 0 && !atomic_load(&store->is_unreachable);
+	bool is_asking, is_due, is_well = heard_ns != 0 && !atomic_load(&store->is_unreachable);
 
 	vdi_lock_acquire(&store->lock);
 	is_asking = store->is_asking;
-	if (!is_asking && (!is_well || due.ns <= now.ns || !store->has_begun))
+	is_due = !is_well || due.ns <= now.ns || !store->has_begun;
+	if (!is_asking && is_due && now.ns >= store->ask_next.ns)
 		store->is_asking = true;
-	else
-		is_asking = true;
 	vdi_lock_release(&store->lock);
-	if (is_asking)
+	if (is_asking || !is_due)
 		return is_well ? due : VD_NEVER; /* the response wakes the maintenance actor */
+	if (now.ns < store->ask_next.ns)
+		return store->ask_next;
+	store->ask_next = vd_mono_add(now, VDI_ETCD_SIGN_OF_LIFE_PACE);
 	if (vd_etcd_range(store->client, &options, &request, on_sign_of_life, store) == VD_OK)
 		return VD_NEVER;
 	vdi_lock_acquire(&store->lock);

@@ -695,13 +695,11 @@ static void tick(struct vdi_writer *writer, vd_mono now)
 static vd_mono next_deadline(struct vdi_writer *writer, vd_mono now)
 {
 	const struct vdi_lease *lease = vdi_group_lease_first(&writer->group);
-	vd_rev			kept = writer->compact_target;
 	vd_mono			due;
 
-	check_history(writer, now, &due);
+	check_history(writer, now, &due); /* the next turn checks again */
 	if (writer->compact_target)
 		due = now;
-	writer->compact_target = kept;
 	if (lease && lease->deadline.ns < due.ns)
 		due = lease->deadline;
 	return writer->tick_due.ns < due.ns ? writer->tick_due : due;

@@ -233,6 +233,15 @@ static void answer_stream(struct etcd_toy *toy, struct rpc_script_call *call, st
 			}
 			send_part(toy, call, request->revision, i);
 		}
+		if (toy->stream_trailer) {
+			size_t len = toy->stream_part_len;
+
+			toy->stream_part_len = 0;
+			toy->stream_more = true;
+			send_part(toy, call, request->revision, toy->stream_parts - 1);
+			toy->stream_more = false;
+			toy->stream_part_len = len;
+		}
 		rpc_script_end(call, toy->stream_end_code, toy->stream_end_text);
 	}
 	etcdserverpb__range_request__free_unpacked(request, NULL);

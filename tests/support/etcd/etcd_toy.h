@@ -38,6 +38,7 @@ struct etcd_toy {
 	size_t	    stream_parts, stream_part_len; /* keys k000000, k000001, ... */
 	bool	    stream_more;		   /* told with the last part */
 	bool	    stream_gaps;		   /* an empty part precedes each part but the first */
+	bool	    stream_trailer;		   /* an empty part follows, which alone has more */
 	int	    stream_end_code;
 	const char *stream_end_text;
 	bool	    has_progress; /* answers progress requests */

@@ -214,6 +214,7 @@ void etcd_server_call_make_room(struct etcd_server_call *call, size_t room)
 
 void etcd_server_call_end(struct etcd_server_call *call)
 {
+	assert_false(call->is_freed); /* the transport has a reference */
 	vdi_etcdserver_ended(&call->base);
 	(void) vdi_sim_run_until_idle(call->env);
 	assert_true(call->is_freed);

@@ -88,7 +88,7 @@ static void keys_and_leases(void **state)
 	struct etcd_server_fixture *fixture = *state;
 	Etcdserverpb__PutRequest    put = ETCDSERVERPB__PUT_REQUEST__INIT;
 	Etcdserverpb__RangeRequest  one = ETCDSERVERPB__RANGE_REQUEST__INIT, all = one, sorted = one,
-				   page = one;
+				   page = one, by_mod = one;
 	Etcdserverpb__DeleteRangeRequest delete = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
 	Etcdserverpb__TxnRequest txn = ETCDSERVERPB__TXN_REQUEST__INIT;
 	Etcdserverpb__Compare	 compare = ETCDSERVERPB__COMPARE__INIT, *compares[] = { &compare };
@@ -104,6 +104,7 @@ static void keys_and_leases(void **state)
 				    { .method = "/etcdserverpb.KV/Range", .request = &page.base },
 				    { .method = "/etcdserverpb.KV/RangeStream", .request = &all.base },
 				    { .method = "/etcdserverpb.KV/RangeStream", .request = &page.base },
+				    { .method = "/etcdserverpb.KV/RangeStream", .request = &by_mod.base },
 				    { .method = "/etcdserverpb.KV/DeleteRange", .request = &delete.base },
 				    { .method = "/etcdserverpb.KV/Txn", .request = &txn.base },
 				    { .method = "/etcdserverpb.Lease/LeaseTimeToLive", .request = &ttl.base },
@@ -124,6 +125,8 @@ static void keys_and_leases(void **state)
 	sorted.sort_order = ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__DESCEND;
 	sorted.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__MOD;
 	page.limit = 7;
+	by_mod = all;
+	by_mod.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__MOD;
 	delete.key = etcd_bytes("absent");
 	delete.prev_kv = true;
 	compare.key = etcd_bytes("key-01");
@@ -141,6 +144,43 @@ static void keys_and_leases(void **state)
 	ttl.keys = true;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(asks); i++)
 		expect_all_or_an_error(fixture, &asks[i]);
+}
+
+/* Calls that cannot be repeated with the same answer: each ends, with whatever. */
+static void calls_that_change_something_end(void **state)
+{
+	struct etcd_server_fixture	*fixture = *state;
+	Etcdserverpb__CompactionRequest	 compact = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
+	Etcdserverpb__LeaseGrantRequest	 grant = ETCDSERVERPB__LEASE_GRANT_REQUEST__INIT;
+	Etcdserverpb__LeaseRevokeRequest revoke = ETCDSERVERPB__LEASE_REVOKE_REQUEST__INIT;
+	const struct ask		 asks[] = {
+				{ .method = "/etcdserverpb.KV/Compact", .request = &compact.base },
+				{ .method = "/etcdserverpb.Lease/LeaseGrant", .request = &grant.base },
+				{ .method = "/etcdserverpb.Lease/LeaseRevoke", .request = &revoke.base },
+	};
+
+	fill(fixture);
+	grant.ttl = 100;
+	revoke.id = 404;
+	compact.revision = 5;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(asks); i++) {
+		bool was_reached = true;
+
+		for (uint64_t n = 1; was_reached; n++) {
+			struct etcd_server_call call;
+
+			assert_true(n < REQUESTS_MAX);
+			etcd_server_call_init(&call, fixture);
+			etcd_server_call_open(&call, fixture, asks[i].method);
+			vdi_alloc_fail_nth(n, 1);
+			etcd_server_call_send(&call, asks[i].request);
+			was_reached = vdi_alloc_failed();
+			vdi_alloc_fail_nth(0, 0);
+			assert_true(call.is_finished);
+			assert_true(call.code != 0 || call.count == 1);
+			etcd_server_call_end(&call);
+		}
+	}
 }
 
 static void members_and_maintenance(void **state)
@@ -334,6 +374,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(keys_and_leases),
+		TEST(calls_that_change_something_end),
 		TEST(members_and_maintenance),
 		TEST(watches),
 		cmocka_unit_test(options_are_checked),

@@ -164,6 +164,41 @@ static void reads_without_a_bound_are_a_workers(void **state)
 	assert_false(is_answered_at_once(fixture, "/etcdserverpb.Lease/LeaseLeases", &leases.base));
 }
 
+/* Whether a transaction of so many transactions, of so many empty operations each, is decoded. */
+static vd_status decode_nested(size_t outer, size_t inner, unsigned ops_max)
+{
+	static uint8_t	      bytes[20000], one[300];
+	struct vdi_wire_out   out = { bytes, 0 };
+	struct vdi_serve_txn *txn = NULL;
+	vd_status	      status;
+
+	for (size_t i = 0; i < outer; i++) {
+		uint8_t		    op[300];
+		struct vdi_wire_out list = { one, 0 }, nested = { op, 0 };
+
+		for (size_t k = 0; k < inner; k++)
+			vdi_wire_bytes_always(&list, 2 + k % 2, VD_BYTES_NONE);
+		vdi_wire_bytes_always(&nested, 4, (struct vd_bytes) { one, list.size });
+		vdi_wire_bytes_always(&out, 2, (struct vd_bytes) { op, nested.size });
+	}
+	status = vdi_serve_txn_decode((struct vd_bytes) { bytes, out.size }, ops_max, &txn);
+	if (status == VD_OK)
+		vdi_serve_txn_free(txn);
+	return status;
+}
+
+/* Each list has its limit, and all of them together have one. */
+static void e450_lists_and_their_sum_are_bounded(void **state)
+{
+	(void) state;
+	assert_status(decode_nested(10, 0, 10), VD_OK);
+	assert_status(decode_nested(11, 0, 10), VD_TOO_BIG);
+	assert_status(decode_nested(1, 20, 10), VD_OK); /* ten in either list */
+	assert_status(decode_nested(1, 21, 10), VD_TOO_BIG);
+	assert_status(decode_nested(32, 127, 128), VD_OK); /* 4096 */
+	assert_status(decode_nested(33, 127, 128), VD_TOO_BIG);
+}
+
 /* 5000 levels in 34 KB would overflow protobuf-c's stack. */
 static void e450_deep_nesting_is_refused(void **state)
 {
@@ -554,6 +589,7 @@ int main(void)
 		CASE(e450_limits_of_transactions),
 		CASE(each_field_is_read_alone),
 		CASE(reads_without_a_bound_are_a_workers),
+		cmocka_unit_test(e450_lists_and_their_sum_are_bounded),
 		CASE(e450_deep_nesting_is_refused),
 		cmocka_unit_test(e452_every_target_with_every_field),
 		CASE(e452_field_of_another_target_counts_as_zero),

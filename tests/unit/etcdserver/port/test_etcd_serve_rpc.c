@@ -171,13 +171,103 @@ static void e150_the_largest_message(void **state)
 	free(bytes);
 }
 
+static const char put_bytes[] = "\x0a\1k\x12\1v";   /* k=v */
+static const char create_bytes[] = "\x0a\3\x0a\1k"; /* a watch of k */
+
+static int64_t put_over(struct rpc_test *test, struct vdi_rpc_client *client, const char *version)
+{
+	const struct vdi_rpc_metadata metadata = { "client-api-version", vd_bytes_of(version) };
+	const struct vdi_rpc_request  request = { .method = "/etcdserverpb.KV/Put",
+						  .metadata = &metadata,
+						  .metadata_count = 1,
+						  .message = { put_bytes, sizeof put_bytes - 1 },
+						  .timeout = VD_SECONDS(300),
+						  .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct rpc_answer	      answer = rpc_ask(test->env, client, &request);
+	Etcdserverpb__PutResponse    *response;
+	int64_t			      revision;
+
+	assert_int_equal(answer.end.code, VDI_RPC_OK);
+	response = etcdserverpb__put_response__unpack(NULL, answer.message.bytes.size,
+						      answer.message.bytes.data);
+	revision = response->header->revision;
+	ETCD_FREE(response);
+	rpc_answer_release(&answer);
+	return revision;
+}
+
+/* What the transport carries in both directions: requests, answers, messages of streams, metadata, ends. */
+static void calls_and_streams_over_a_socket(void **state)
+{
+	struct rpc_test		    *test = *state;
+	const char		    *address = vdi_serve_rpc_address(test->rpc, 0);
+	struct vdi_rpc_client	    *client = rpc_connect(test->env, &address, 1, NULL);
+	const struct vdi_rpc_request watch = { .method = "/etcdserverpb.Watch/Watch",
+					       .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct rpc_recorder	     recorder;
+	struct rpc_answer	     answer;
+
+	assert_int_equal(put_over(test, client, "3.8"), 2);
+	assert_int_equal(put_over(test, client, "3.8"), 3);
+	ask(test, "/metrics", "{client_api_version=\"3.8\",type=\"unary\"} 2\n");
+	rpc_recorder_init(&recorder, test->env, client, true);
+	assert_status(rpc_recorder_open(&recorder, &watch), VD_OK);
+	assert_status(client->ops->stream_send(recorder.stream,
+					       (struct vd_bytes) { create_bytes, sizeof create_bytes - 1 }),
+		      VD_OK);
+	rpc_recorder_wait_messages(&recorder, 1);
+	for (int64_t revision = 4; revision < 7; revision++) {
+		assert_int_equal(put_over(test, client, "3.7"), revision);
+		rpc_recorder_wait_messages(&recorder, (unsigned) revision - 2);
+	}
+	client->ops->stream_half_close(recorder.stream);
+	client->ops->stream_cancel(recorder.stream);
+	rpc_recorder_wait_ended(&recorder);
+	rpc_recorder_fini(&recorder);
+	answer =
+		rpc_ask_simply(test->env, client, "/etcdserverpb.KV/Nothing", VD_BYTES_NONE, VD_SECONDS(300));
+	assert_int_equal(answer.end.code, VDI_RPC_UNIMPLEMENTED);
+	assert_string_equal(answer.text, "unknown method Nothing for service etcdserverpb.KV");
+	rpc_close(test->env, client);
+}
+
+/* An address for health and metrics alone takes no calls. */
+static void e152_an_address_without_calls(void **state)
+{
+	static const char *const     listen[] = { "127.0.0.1:0" };
+	struct rpc_test		    *test = *state;
+	struct vdi_serve_rpc_options options = {
+		.listen = listen, .listen_count = 1, .threads = 1, .without_calls = true
+	};
+	struct vdi_serve_rpc  *port;
+	struct vdi_rpc_client *client;
+	struct rpc_answer      answer;
+	const char	      *address;
+	char		      *text;
+	int		       code;
+
+	assert_status(vdi_serve_rpc_new(test->server, &options, &port, NULL), VD_OK);
+	address = vdi_serve_rpc_address(port, 0);
+	client = rpc_connect(test->env, &address, 1, NULL);
+	answer = rpc_ask_simply(test->env, client, "/etcdserverpb.KV/Put",
+				(struct vd_bytes) { put_bytes, sizeof put_bytes - 1 }, VD_SECONDS(300));
+	assert_int_equal(answer.end.code, VDI_RPC_UNIMPLEMENTED);
+	assert_string_equal(answer.text, "this address only serves health and metrics");
+	text = http_ask((uint16_t) atoi(strrchr(address, ':') + 1), "GET", "/health", "", "", &code);
+	assert_int_equal(code, 200);
+	free(text);
+	rpc_close(test->env, client);
+	assert_null(vdi_serve_rpc_close(port));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		CASE(e152_endpoints_on_the_clients_port), CASE(e152_several_may_ask_at_once),
 		CASE(an_address_that_cannot_be_used),	  CASE(e150_defaults_of_the_transport),
-		CASE(e150_the_largest_message),
+		CASE(e150_the_largest_message),		  CASE(calls_and_streams_over_a_socket),
+		CASE(e152_an_address_without_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

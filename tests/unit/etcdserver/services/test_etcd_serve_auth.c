@@ -307,6 +307,14 @@ static const char *time_to_live_as(struct etcd_server_fixture *fixture, const ch
 		      &etcdserverpb__lease_time_to_live_response__descriptor);
 }
 
+static const char *list_leases_as(struct etcd_server_fixture *fixture, const char *token)
+{
+	Etcdserverpb__LeaseLeasesRequest request = ETCDSERVERPB__LEASE_LEASES_REQUEST__INIT;
+
+	return ask_as(fixture, token, "/etcdserverpb.Lease/LeaseLeases", &request.base,
+		      &etcdserverpb__lease_leases_response__descriptor);
+}
+
 static const char *revoke_as(struct etcd_server_fixture *fixture, const char *token, int64_t lease)
 {
 	Etcdserverpb__LeaseRevokeRequest request = ETCDSERVERPB__LEASE_REVOKE_REQUEST__INIT;
@@ -375,7 +383,16 @@ static void e167_leases_are_of_who_may_write_their_keys(void **state)
 	struct etcd_server_fixture *fixture = *state;
 	char			    root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
 
+	etcd_server_grant(fixture, 7, 100, 100);
 	open_two(fixture, root, user);
+	assert_string_equal(list_leases_as(fixture, root), "");
+	assert_string_equal(list_leases_as(fixture, user), DENIED);
+	assert_string_equal(list_leases_as(fixture, NULL), "etcdserver: user name is empty");
+	/* What u may only read is no key to hang others on. */
+	assert_string_equal(put_as(fixture, root, "r", 7), "");
+	assert_string_equal(time_to_live_as(fixture, user, 7, true), "");
+	assert_string_equal(put_as(fixture, user, "p/b", 7), DENIED);
+	assert_string_equal(revoke_as(fixture, root, 7), "");
 	assert_string_equal(put_as(fixture, user, "p/b", 5), DENIED);
 	assert_string_equal(put_as(fixture, user, "p/b", 6), "");
 	assert_string_equal(put_as(fixture, user, "r", 0), DENIED);
@@ -391,6 +408,7 @@ static void e167_leases_are_of_who_may_write_their_keys(void **state)
 	assert_string_equal(revoke_as(fixture, user, 6), DENIED); /* it has more than u's now */
 	assert_string_equal(revoke_as(fixture, root, 6), "");
 	assert_string_equal(revoke_as(fixture, root, 5), "");
+	assert_string_equal(list_leases_as(fixture, user), ""); /* none is left to hide */
 }
 
 static void assert_denied_later(struct etcd_server_fixture *fixture, const char *token, const char *method,

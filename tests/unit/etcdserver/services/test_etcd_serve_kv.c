@@ -432,6 +432,7 @@ static void e465_request_too_large(void **state)
 
 	Etcdserverpb__TxnRequest txn = ETCDSERVERPB__TXN_REQUEST__INIT;
 	Etcdserverpb__RequestOp	 op = ETCDSERVERPB__REQUEST_OP__INIT, *ops[] = { &op };
+	struct etcd_server_call	 call;
 
 	request.key = etcd_bytes("big");
 	request.value = (ProtobufCBinaryData) { 1600000, value };
@@ -451,6 +452,13 @@ static void e465_request_too_large(void **state)
 	ETCD_FREE(ETCD_ASK(*state, "KV/Txn", &txn, txn_response));
 	request.value.len++;
 	etcd_server_ask_fails(*state, "/etcdserverpb.KV/Txn", &txn.base, VD_ETCD_REQUEST_TOO_LARGE);
+	/* A delete of "k", with a field that nobody knows. */
+	memcpy(value, "\x0a\1k\x7a\xf4\xff\x5f", 7);
+	etcd_server_call_init(&call, *state);
+	etcd_server_call_open(&call, *state, "/etcdserverpb.KV/DeleteRange");
+	etcd_server_call_send_bytes(&call, value, 7 + 0x17fff4);
+	assert_string_equal(call.text, vdi_serve_code_message(VD_ETCD_REQUEST_TOO_LARGE));
+	etcd_server_call_end(&call);
 	free(value);
 }
 

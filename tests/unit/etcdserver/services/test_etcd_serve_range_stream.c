@@ -140,6 +140,77 @@ static void e431_room_that_nobody_waits_for(void **state)
 	etcd_server_call_end(&call);
 }
 
+/* Each report of room that was waited for continues the stream once, and others not at all. */
+static void e431_a_stream_is_continued_once(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__RangeRequest  request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	struct etcd_server_call	    call;
+
+	put_many(fixture, 100);
+	request.key = etcd_bytes("k");
+	request.range_end = etcd_bytes("l");
+	etcd_server_call_init(&call, fixture);
+	call.room = 0;
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/RangeStream");
+	etcd_server_call_send(&call, &request.base);
+	for (size_t count = 0; !call.is_finished; count++) {
+		unsigned turns = fixture->server->next_worker;
+
+		assert_int_equal(call.count, count);
+		call.room = 1;
+		for (int i = 0; i < 3; i++)
+			vdi_etcdserver_writable(&call.base);
+		assert_int_equal(fixture->server->next_worker, turns + 1);
+		(void) vdi_sim_run_until_idle(fixture->env);
+	}
+	assert_true(call.count >= 2);
+	etcd_server_call_end(&call);
+}
+
+/* Chunks double while they are small and are halved while they are large. */
+static void e431_chunks_follow_the_size_of_the_records(void **state)
+{
+	struct vdi_etcdserver_options options = { .request_bytes_max = 4000 };
+	struct etcd_server_fixture    fixture;
+	Etcdserverpb__RangeRequest    request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	struct etcd_server_call	      call;
+	char			      key[16];
+	static char		      value[2001];
+	size_t			      keys = 0, counts[200];
+
+	(void) state;
+	etcd_server_fixture_open(&fixture, &options);
+	memset(value, 'v', sizeof value - 1);
+	for (int i = 0; i < 500; i++) {
+		(void) snprintf(key, sizeof key, "k%04d", i);
+		(void) etcd_server_put_leased(&fixture, key, i < 300 ? "v" : value, 0);
+	}
+	request.key = etcd_bytes("k");
+	request.range_end = etcd_bytes("l");
+	etcd_server_call_init(&call, &fixture);
+	etcd_server_call_open(&call, &fixture, "/etcdserverpb.KV/RangeStream");
+	etcd_server_call_send(&call, &request.base);
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, 0);
+	assert_in_range(call.count, 10, VDI_ARRAY_SIZE(counts));
+	for (size_t i = 0; i < call.count; i++) {
+		Etcdserverpb__RangeStreamResponse *part = etcdserverpb__range_stream_response__unpack(
+			NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
+
+		counts[i] = part->range_response->n_kvs;
+		keys += counts[i];
+		etcdserverpb__range_stream_response__free_unpacked(part, NULL);
+	}
+	assert_int_equal(keys, 500);
+	assert_true(counts[1] > counts[0]);
+	/* Four records of 2,000 bytes are twice the size of a request. */
+	assert_in_range(counts[call.count - 2], 1, 4);
+	assert_in_range(call.sizes[call.count - 2], 1, 9000);
+	etcd_server_call_end(&call);
+	etcd_server_fixture_close(&fixture);
+}
+
 static void e431_range_stream_is_one_range_in_chunks(void **state)
 {
 	struct etcd_server_fixture *fixture = *state;
@@ -454,6 +525,8 @@ int main(void)
 		CASE(e424_short_ranges_are_answered_at_once),
 		CASE(a_call_has_one_request),
 		CASE(e431_room_that_nobody_waits_for),
+		CASE(e431_a_stream_is_continued_once),
+		cmocka_unit_test(e431_chunks_follow_the_size_of_the_records),
 		CASE(e431_range_stream_is_one_range_in_chunks),
 		CASE(e431_a_sorted_stream_is_sorted_as_one),
 		CASE(e431_a_compaction_ends_the_stream),

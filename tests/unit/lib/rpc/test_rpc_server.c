@@ -308,6 +308,93 @@ static void unsent_bytes_are_bounded_exactly(void **state)
 	check_bound(5000, 1);
 }
 
+/* ---- A service on another thread ---- */
+
+struct remote {
+	struct vdi_rpc_server		     *server;
+	_Atomic(struct vdi_rpc_server_call *) call;
+	_Atomic uint64_t		      messages, ended;
+};
+
+static void accept_remote(void *arg, struct vdi_rpc_server_call *call, const char *method)
+{
+	struct remote *remote = arg;
+
+	(void) method;
+	vdi_rpc_server_call_set_arg(call, remote);
+	atomic_store(&remote->call, call);
+}
+
+static void count_message(void *arg, struct vdi_rpc_server_call *call, struct vdi_rpc_message *message)
+{
+	struct remote *remote = arg;
+
+	(void) call;
+	vdi_rpc_message_release(message);
+	atomic_fetch_add(&remote->messages, 1);
+}
+
+static void no_room(void *arg, struct vdi_rpc_server_call *call)
+{
+	(void) arg;
+	(void) call;
+}
+
+static void end_remote(void *arg, struct vdi_rpc_server_call *call, bool cancelled)
+{
+	struct remote *remote = arg;
+
+	assert_false(cancelled);
+	vdi_rpc_server_call_free(call);
+	atomic_fetch_add(&remote->ended, 1);
+}
+
+/* Requests, messages and the status from a thread that is not the transport's: nothing waits until something
+ * else happens on the connection. */
+static void another_thread_serves(void **state)
+{
+	static const struct vdi_rpc_server_handlers handlers = { accept_remote, count_message, no_room,
+								 end_remote };
+	static const char *const		    streams[] = { "/test.Echo/Chat" };
+	const char				   *address = "127.0.0.1:0";
+	struct remote				    remote = { .call = NULL };
+	struct vdi_rpc_server_options		    options = { .listen = &address,
+								.listen_count = 1,
+								.handlers = &handlers,
+								.arg = &remote,
+								.stream_methods = streams,
+								.stream_method_count = 1 };
+	struct vdi_rpc_client			   *guest;
+	struct vdi_wait				    wait;
+
+	(void) state;
+	assert_status(rpc_under_test()->server_new(env, &options, &remote.server, NULL), VD_OK);
+	guest = rpc_connect_to(vdi_rpc_server_address(remote.server, 0));
+	for (unsigned round = 0; round < 3; round++) {
+		struct rpc_recorder	    recorder;
+		struct vdi_rpc_server_call *call;
+
+		rpc_recorder_start(&recorder, guest, true, &chat_request);
+		AWAIT((call = atomic_exchange(&remote.call, NULL)) != NULL);
+		for (unsigned i = 1; i <= 2; i++) {
+			assert_status(guest->ops->stream_send(recorder.stream, vd_bytes_of("hello")), VD_OK);
+			vdi_rpc_server_receive(call);
+			AWAIT(atomic_load(&remote.messages) == 2 * round + i);
+			assert_status(vdi_rpc_server_send(call, vd_bytes_of("re"), NULL), VD_OK);
+			rpc_recorder_wait_messages(&recorder, i);
+			assert_string_equal(recorder.last, "re");
+		}
+		vdi_rpc_server_finish(call, VDI_RPC_OK, NULL);
+		rpc_recorder_finish(&recorder, VDI_RPC_OK);
+		AWAIT(atomic_load(&remote.ended) == round + 1);
+	}
+	rpc_close(env, guest);
+	vdi_wait_init(&wait, env);
+	vdi_rpc_server_close(remote.server, vdi_wait_signal_arg, &wait);
+	vdi_wait_wait(&wait);
+	vdi_wait_fini(&wait);
+}
+
 /* ---- Bytes ---- */
 
 static int connect_raw(const char *address)
@@ -515,6 +602,7 @@ int main(void)
 		RPC_TEST(the_bound_of_streams_of_a_connection),
 		SERVED_TEST(a_client_that_goes_ends_its_calls),
 		RPC_TEST(unsent_bytes_are_bounded_exactly),
+		RPC_TEST(another_thread_serves),
 		RPC_TEST(e151_pings_are_taken_at_the_permitted_pace),
 		RPC_TEST(a_client_that_answers_no_ping_is_given_up),
 		SERVED_TEST(bytes_that_are_no_http2_hurt_nobody),

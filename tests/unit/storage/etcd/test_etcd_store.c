@@ -150,6 +150,24 @@ static void e617_a_server_that_refuses_is_there(void **state)
 	world_free(world);
 }
 
+/* A refusal is a sign of life like any answer: no health check comes within 5 s after it. */
+static void e617_a_refusal_is_a_sign_of_life(void **state)
+{
+	struct world *world = world_open(17, 1);
+	unsigned      ranges;
+
+	(void) state;
+	world->toy.fail_code = VDI_RPC_INVALID_ARGUMENT;
+	world->toy.fail_text = "etcdserver: key is not provided";
+	vdi_sim_advance(world->env, VD_SECONDS(4));
+	assert_status(range_at(world, 0).status, VD_INVALID_ARGUMENT);
+	world->toy.fail_code = 0; /* from now on requests are counted */
+	ranges = world->toy.ranges;
+	vdi_sim_advance(world->env, VD_SECONDS(4));
+	assert_int_equal(world->toy.ranges, ranges);
+	world_free(world);
+}
+
 static void the_start_waits_and_names_endpoint_and_cause(void **state)
 {
 	struct world		    *world = world_new(17, 2);
@@ -184,6 +202,50 @@ static void the_start_ends_at_once_when_we_are_refused(void **state)
 	assert_non_null(strstr(error.message, "unknown service"));
 	assert_true(vd_mono_since(vd_env_now(world->env), began).ns < VD_SECONDS(3).ns);
 	world_free(world);
+}
+
+/* A refusal that a repetition would get again ends the start; one that may pass is waited out; a client that
+ * may not read the key of the compactor has found an etcd. */
+static void which_refusals_end_the_start(void **state)
+{
+	static const struct {
+		int	    code;
+		const char *text;
+		bool	    begins, is_final;
+	} rows[] = {
+		{ VDI_RPC_PERMISSION_DENIED, "etcdserver: permission denied", true, false },
+		{ VDI_RPC_PERMISSION_DENIED, "not for you", false, true },
+		{ VDI_RPC_UNAUTHENTICATED, "etcdserver: invalid auth token", false, true },
+		{ VDI_RPC_INVALID_ARGUMENT, "etcdserver: user name is empty", false, true },
+		{ VDI_RPC_UNIMPLEMENTED, "unknown service etcdserverpb.KV", false, true },
+		{ VDI_RPC_INTERNAL, "broken", false, true },
+		{ VDI_RPC_UNAVAILABLE, "etcdserver: leader changed", false, false },
+		{ VDI_RPC_UNAVAILABLE, "etcdserver: request timed out", false, false },
+		{ VDI_RPC_DEADLINE_EXCEEDED, "too late", false, false },
+		{ VDI_RPC_RESOURCE_EXHAUSTED, "etcdserver: too many requests", false, false },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct world		    *world = world_new(18, 1);
+		struct vd_etcd_store_options options = options_of();
+		vd_mono			     began = vd_env_now(world->env);
+		vd_status		     status;
+		bool			     is_late;
+
+		world->toy.fail_code = rows[i].code;
+		world->toy.fail_text = rows[i].text;
+		open_store(world, &options);
+		status = vdi_etcd_store_wait(world->inner, VD_SECONDS(20), NULL);
+		is_late = vd_mono_since(vd_env_now(world->env), began).ns >= VD_SECONDS(20).ns;
+		if ((status == VD_OK) != rows[i].begins || is_late != (!rows[i].begins && !rows[i].is_final))
+			fail_msg("row %zu: %s%s", i, vd_status_name(status), is_late ? ", late" : "");
+		assert_true(world->toy.ranges <= 205); /* ten a second, however fast the answers are */
+		world->toy.fail_code = 0;
+		if (!rows[i].is_final)
+			assert_status(vdi_etcd_store_wait(world->inner, VD_SECONDS(20), NULL), VD_OK);
+		world_free(world);
+	}
 }
 
 /* rules: E-358 */
@@ -463,8 +525,10 @@ int main(void)
 		cmocka_unit_test(e617_silence_is_noticed_and_forgotten),
 		cmocka_unit_test(e617_two_seconds_without_an_answer_are_silence),
 		cmocka_unit_test(e617_a_server_that_refuses_is_there),
+		cmocka_unit_test(e617_a_refusal_is_a_sign_of_life),
 		cmocka_unit_test(the_start_waits_and_names_endpoint_and_cause),
 		cmocka_unit_test(the_start_ends_at_once_when_we_are_refused),
+		cmocka_unit_test(which_refusals_end_the_start),
 		cmocka_unit_test(shutdown_gives_up_what_is_outstanding),
 		cmocka_unit_test(closing_at_any_moment),
 		cmocka_unit_test(torture_the_store),

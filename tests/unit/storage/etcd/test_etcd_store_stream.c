@@ -67,6 +67,62 @@ static void r158_empty_parts_are_passed_over(void **state)
 	world_free(world);
 }
 
+/* That there are more may be told with an empty part behind the last record. */
+static void r158_an_empty_part_may_say_that_there_are_more(void **state)
+{
+	struct world	       *world = world_open(26, 1);
+	unsigned		ready = 0;
+	struct vd_store_stream *stream;
+	struct vd_store_part	part;
+	bool			more = false;
+
+	(void) state;
+	world->toy.has_stream = true;
+	world->toy.stream_trailer = true;
+	world->toy.stream_parts = 3;
+	world->toy.stream_part_len = 2;
+	stream = stream_of(world, 0, &ready);
+	do {
+		assert_status(next_part(world, stream, &part, NULL), VD_OK);
+		more |= part.more;
+	} while (!part.last);
+	assert_true(more);
+	vd_store_stream_close(stream);
+	world_free(world);
+}
+
+/* A long read is one call in progress, from its beginning to its end. */
+static void long_reads_are_counted(void **state)
+{
+	struct world		      *world = world_open(27, 1);
+	unsigned		       ready = 0;
+	struct vd_store_stream_request request = { .range = { .key = vd_bytes_of("k") },
+						   .ready = count_ready,
+						   .ready_arg = &ready };
+	struct vd_store_stream	      *stream = NULL;
+	struct vd_store_part	       part;
+	vd_status		       status = VD_NOMEM;
+
+	(void) state;
+	world->toy.has_stream = true;
+	world->toy.stream_parts = 2;
+	world->toy.stream_part_len = 2;
+	for (uint64_t nth = 1; status != VD_OK; nth++) {
+		assert_true(nth < 100);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		status = vd_store_stream_open(world->store, &request, &stream);
+		assert_int_equal(status == VD_OK, !vdi_alloc_failed());
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_int_equal(world->inner->in_flight, status == VD_OK);
+	}
+	while ((status = next_part(world, stream, &part, NULL)) == VD_OK)
+		continue;
+	assert_status(status, VD_CLOSED);
+	assert_int_equal(world->inner->in_flight, 0);
+	vd_store_stream_close(stream);
+	world_free(world);
+}
+
 /* Who does not pull holds the server back. */
 static void r158_a_slow_reader_is_back_pressure(void **state)
 {
@@ -208,6 +264,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r158_parts_come_in_order_at_one_revision),
 		cmocka_unit_test(r158_empty_parts_are_passed_over),
+		cmocka_unit_test(r158_an_empty_part_may_say_that_there_are_more),
+		cmocka_unit_test(long_reads_are_counted),
 		cmocka_unit_test(r158_a_slow_reader_is_back_pressure),
 		cmocka_unit_test(r158_unimplemented_is_remembered_for_ten_minutes),
 		cmocka_unit_test(r158_how_a_long_read_may_end),

@@ -45,6 +45,38 @@ static void e350_progress_goes_on_after_an_event(void **state)
 	vd_env_free(env);
 }
 
+/* No progress is told in the period of an event, only in the next one. rules: E-350 */
+static void e350_no_progress_beside_an_event(void **state)
+{
+	struct vd_mvcc_options	      options = VD_MVCC_OPTIONS_INIT;
+	struct vd_env		     *env = mvcc_env_new();
+	struct vd_store		     *store;
+	int			      woken = 0;
+	struct vd_store_watch_request request = {
+		.key = K("a"), .progress = true, .ready = mvcc_count_ready, .ready_arg = &woken
+	};
+	struct vd_store_watch *watch;
+	struct vd_store_batch  batch;
+
+	(void) state;
+	options.progress_interval = VD_SECONDS(10);
+	store = mvcc_store_new(env, &options);
+	assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+	mvcc_put(store, "a", "1");
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_OK);
+	assert_int_equal(batch.event_count, 1);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+	vdi_sim_advance(env, VD_SECONDS(11));
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_AGAIN);
+	vdi_sim_advance(env, VD_SECONDS(10));
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_OK);
+	assert_int_equal(batch.event_count, 0);
+	vd_store_watch_close(watch);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
 /* A parked watch holds no history: what compaction drops is freed at once. */
 /* Who looks for one key in a long history lets others run in between, is called again, and misses nothing. */
 static void a_long_search_goes_in_steps(void **state)
@@ -322,6 +354,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_long_search_goes_in_steps),
 		cmocka_unit_test(e350_progress_goes_on_after_an_event),
+		cmocka_unit_test(e350_no_progress_beside_an_event),
 		cmocka_unit_test(what_is_of_another_kind_is_passed_over_at_once),
 		cmocka_unit_test(an_idle_watch_pins_nothing),
 		cmocka_unit_test(ready_is_not_called_after_close),

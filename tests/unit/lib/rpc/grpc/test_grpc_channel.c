@@ -116,6 +116,7 @@ static void endpoints_without_memory(void **state)
 	vd_status		 status = VD_NOMEM;
 
 	(void) state;
+	(void) rpc_wait_for_cause(client, 0); /* now the client's thread has a rest */
 	for (uint64_t nth = 1; status != VD_OK; nth++) {
 		assert_true(nth < 200);
 		(void) vdi_alloc_fail_nth(nth, 1);
@@ -123,6 +124,38 @@ static void endpoints_without_memory(void **state)
 		assert_int_equal(status == VD_OK, !vdi_alloc_failed());
 		(void) vdi_alloc_fail_nth(0, 0);
 		assert_int_equal(client->ops->endpoint_count(client), status == VD_OK ? 2 : 1);
+		if (status != VD_OK)
+			assert_status(status, VD_NOMEM);
+	}
+	rpc_close(env, client);
+}
+
+static void a_client_needs_endpoints(void **state)
+{
+	static const char *const good = "127.0.0.1:1", *const bad = "nonsense";
+	struct vdi_rpc_client_options options = { .endpoints = &good };
+	struct vdi_rpc_client	     *client = NULL;
+	struct vd_error		      error = { 0 };
+	vd_status		      status = VD_NOMEM;
+	struct vdi_rpc_tls	      tls = { .server_name = "etcd.example" };
+
+	(void) state;
+	assert_status(vdi_grpc_client_new(env, &options, &client, &error), VD_INVALID_ARGUMENT);
+	assert_string_equal(error.message, "etcdclient: no available endpoints");
+	options.endpoint_count = 1;
+	options.endpoints = &bad;
+	assert_status(vdi_grpc_client_new(env, &options, &client, &error), VD_INVALID_ARGUMENT);
+	assert_string_equal(error.message, "endpoint \"nonsense\": has no port");
+	assert_null(client);
+	/* Each allocation fails in turn: nothing is left. */
+	options.endpoints = &good;
+	options.tls = &tls;
+	for (uint64_t nth = 1; status != VD_OK; nth++) {
+		assert_true(nth < 200);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		status = vdi_grpc_client_new(env, &options, &client, NULL);
+		assert_int_equal(status == VD_OK, !vdi_alloc_failed());
+		(void) vdi_alloc_fail_nth(0, 0);
 		if (status != VD_OK)
 			assert_status(status, VD_NOMEM);
 	}
@@ -137,6 +170,7 @@ int main(void)
 		RPC_TEST(core_is_told_when_to_ping),
 		RPC_TEST(core_is_told_the_name_of_the_server),
 		RPC_TEST(endpoints_without_memory),
+		RPC_TEST(a_client_needs_endpoints),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

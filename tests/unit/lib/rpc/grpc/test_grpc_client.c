@@ -114,11 +114,62 @@ static void e205_an_endpoint_that_is_removed_before_the_start(void **state)
 	close(fd);
 }
 
+static void count_end(void *arg, const struct vdi_rpc_end *end, struct vdi_rpc_message *message)
+{
+	(void) end;
+	(void) message;
+	atomic_fetch_add((_Atomic uint64_t *) arg, 1);
+}
+
+/* A call or stream that cannot begin is refused by its result alone. */
+static void calls_and_streams_without_memory(void **state)
+{
+	const struct vdi_rpc_metadata metadata = { "key", vd_bytes_of("value") };
+	char			      address[RPC_ADDRESS_SIZE];
+	int			      fd = rpc_listen(address);
+	struct vdi_rpc_client	     *client;
+	struct vdi_rpc_request	      request = echo_request;
+	struct vdi_rpc_call	     *call = NULL;
+	struct rpc_recorder	      recorder;
+	_Atomic uint64_t	      ended = 0;
+	vd_status		      status = VD_NOMEM;
+
+	(void) state;
+	close(fd);
+	client = rpc_connect_to(address);
+	(void) rpc_wait_for_cause(client, 0); /* now the client's thread has a rest */
+	request.metadata = &metadata;
+	request.metadata_count = 1;
+	for (uint64_t nth = 1; status != VD_OK; nth++) {
+		assert_true(nth < 50);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		status = client->ops->call(client, &request, count_end, &ended, &call);
+		assert_int_equal(status == VD_OK, !vdi_alloc_failed());
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_int_equal(ended, 0);
+	}
+	client->ops->call_cancel(call);
+	rpc_wait_for(env, &ended, 1);
+	status = VD_NOMEM;
+	rpc_recorder_init(&recorder, env, client, false);
+	for (uint64_t nth = 1; status != VD_OK; nth++) {
+		assert_true(nth < 50);
+		(void) vdi_alloc_fail_nth(nth, 1);
+		status = rpc_recorder_open(&recorder, &request);
+		assert_int_equal(status == VD_OK, !vdi_alloc_failed());
+		(void) vdi_alloc_fail_nth(0, 0);
+	}
+	client->ops->stream_cancel(recorder.stream);
+	rpc_recorder_finish(&recorder, VDI_RPC_CANCELED);
+	rpc_close(env, client);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RPC_TEST(what_finds_no_connection_waits_again_whole),
 		RPC_TEST(e205_an_endpoint_that_is_removed_before_the_start),
+		RPC_TEST(calls_and_streams_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

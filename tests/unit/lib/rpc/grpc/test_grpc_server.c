@@ -224,6 +224,40 @@ static void an_address_in_use_is_named_with_tls_too(void **state)
 	close_server(server);
 }
 
+/* What core cannot do is refused instead of being forgotten. */
+static void settings_of_tls_that_core_has_not(void **state)
+{
+	static const char *const no_core = "TLS versions, cipher suites, allowed client host names and "
+					   "revocation lists are not supported with gRPC C core";
+	const char *const	 cert = rpc_certs_path(&rpc_certs, "server.pem");
+	const char *const	 key = rpc_certs_path(&rpc_certs, "server.key");
+	const struct {
+		struct vdi_rpc_server_tls tls;
+		vd_status		  status;
+		const char		 *text;
+	} rows[] = {
+		{ { .cert_path = cert },
+		  VD_INVALID_ARGUMENT,
+		  "a TLS server needs a certificate and its key" },
+		{ { .key_path = key }, VD_INVALID_ARGUMENT, "a TLS server needs a certificate and its key" },
+		{ { .cert_path = cert, .key_path = key, .require_client_cert = true },
+		  VD_INVALID_ARGUMENT,
+		  "client certificates cannot be required without a CA for them" },
+		{ { .cert_path = cert, .key_path = key, .min_version = "1.2" }, VD_UNSUPPORTED, no_core },
+		{ { .cert_path = cert, .key_path = key, .max_version = "1.2" }, VD_UNSUPPORTED, no_core },
+		{ { .cert_path = cert, .key_path = key, .cipher_suites = "x" }, VD_UNSUPPORTED, no_core },
+		{ { .cert_path = cert, .key_path = key, .allowed_hostnames = "x" }, VD_UNSUPPORTED, no_core },
+		{ { .cert_path = cert, .key_path = key, .crl_path = "x" }, VD_UNSUPPORTED, no_core },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		expect_refused((struct vdi_rpc_server_options) { .listen = local,
+								 .listen_count = 1,
+								 .tls = &rows[i].tls },
+			       rows[i].status, rows[i].text);
+}
+
 static void threads_are_chosen_within_bounds(void **state)
 {
 	static const struct {
@@ -336,6 +370,7 @@ int main(void)
 		RPC_TEST(an_address_of_a_file),
 		RPC_TEST(an_address_in_use_is_named),
 		RPC_TEST(an_address_in_use_is_named_with_tls_too),
+		RPC_TEST(settings_of_tls_that_core_has_not),
 		RPC_TEST(threads_are_chosen_within_bounds),
 		RPC_TEST(streams_are_spread_over_queues),
 		RPC_TEST(streams_without_memory_for_a_queue),
