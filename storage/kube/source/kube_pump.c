@@ -201,8 +201,8 @@ static void forget(struct vdi_kube_source *source, vd_status cause, const char *
 	vdi_lock_release(&source->lock);
 }
 
-/* Fills again after forget. On a server that proves no progress, only a fill that begins after a reader's list
- * does answer it; readers that have just lost their watch list soon, so the fill waits for them. */
+/* Fills again after forget. On a server that proves no progress, a fill answers only lists that were opened
+ * before it began; readers that have just lost their watch list soon, so the fill waits for them. */
 static void fill_again(struct vdi_kube_source *source)
 {
 	struct vdi_kube_pump *pump = &source->pump;
