@@ -272,12 +272,13 @@ static void not_there(struct vdi_kube_source *source, const struct vd_error *err
 	wait_until(source, vd_mono_add(now_of(source), removed_retry(pump->removed_answers)));
 }
 
-/* Readers that wait for the initial state get errors that do not pass without a change. */
+/* Readers that wait for the initial state get errors that do not pass without a change; all that wait, if the
+ * source is full. */
 static void tell_streams(struct vdi_kube_source *source, int code, const struct vd_error *error)
 {
 	bool is_refused = code >= 400 && code < 500 && code != 429 && code != 410 && code != 408;
 
-	if (!source->pump.is_filled && (is_refused || error->code == VD_TOO_BIG))
+	if (error->code == VD_TOO_BIG || (!source->pump.is_filled && is_refused))
 		vdi_kube_streams_end(source, error);
 }
 
