@@ -146,6 +146,7 @@ static void handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot 
 		return;
 	}
 	watchchan->error = slot->error;
+	watchchan->cause.message[0] = 0; /* an error of the store behind it is not delivered */
 	memset(&slot->event, 0, sizeof slot->event);
 	slot->event.type = VD_WATCH_ERROR;
 	slot->event.received = slot->raw.received;

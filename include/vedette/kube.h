@@ -52,9 +52,9 @@ struct vd_kube_health {
 	uint64_t	   watches;  /* watch requests so far */
 	uint64_t	   events;   /* events received, without bookmarks and repeated ones */
 	struct vd_error	   error;    /* cause of the last stop; code VD_OK: none */
-	/* Why the readers of this source had to list again the last time; code VD_OK: they did not. VD_EXPIRED:
-	 * the server lost history (its message), was restored or replaced (and how this was found), has the
-	 * resource again, or sent an event too late. VD_NOT_FOUND: the resource was removed. */
+	/* Why the readers of this source had to list again the last time; code VD_OK: they did not.
+	 * VD_EXPIRED: the server lost history (its message), was restored or replaced (with evidence), has
+	 * the resource again, or sent an event too late. VD_NOT_FOUND: the resource was removed. */
 	struct vd_error list_cause;
 };
 

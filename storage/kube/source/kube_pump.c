@@ -17,6 +17,8 @@
 #define CHECK_VALID VD_SECONDS(1)
 #define TIMEOUT_MIN_S 300
 #define STABLE_AFTER VD_SECONDS(5)
+/* A cacher lists 0.8 s to 1.6 s after the end of its watch. */
+#define READER_WAIT VD_SECONDS(2)
 #define TOO_BIG_RETRY_S 30u
 
 static vd_mono now_of(const struct vdi_kube_source *source)
@@ -177,6 +179,7 @@ static bool is_checked(const struct vdi_kube_source *source)
 
 static void attempt(struct vdi_kube_source *source)
 {
+	source->pump.awaits_reader = false;
 	if (source->pump.is_filled && is_checked(source))
 		follow(source);
 	else
@@ -198,6 +201,16 @@ static void forget(struct vdi_kube_source *source, vd_status cause, const char *
 	vdi_lock_release(&source->lock);
 }
 
+/* Fills again after forget. On a server that proves no progress, a fill answers only lists that were opened
+ * before it began; readers that have just lost their watch list soon, so the fill waits for them. */
+static void fill_again(struct vdi_kube_source *source)
+{
+	struct vdi_kube_pump *pump = &source->pump;
+
+	pump->awaits_reader = source->has_no_progress; /* changed by this actor only */
+	wait_until(source, pump->awaits_reader ? vd_mono_add(now_of(source), READER_WAIT) : (vd_mono) { 0 });
+}
+
 void vdi_kube_pump_restored(struct vdi_kube_source *source, const char *why)
 {
 	char text[160];
@@ -208,7 +221,7 @@ void vdi_kube_pump_restored(struct vdi_kube_source *source, const char *why)
 	lose_states(source);
 	vdi_kube_pump_end(source); /* a list may have found it while the pump was busy */
 	forget(source, VD_EXPIRED, text);
-	wait_until(source, (vd_mono) { 0 });
+	fill_again(source);
 }
 
 /* All objects of a resource that the server no longer has are gone. */
@@ -259,12 +272,13 @@ static void not_there(struct vdi_kube_source *source, const struct vd_error *err
 	wait_until(source, vd_mono_add(now_of(source), removed_retry(pump->removed_answers)));
 }
 
-/* Readers that wait for the initial state get errors that do not pass without a change. */
+/* Readers that wait for the initial state get errors that do not pass without a change; all that wait, if the
+ * source is full. */
 static void tell_streams(struct vdi_kube_source *source, int code, const struct vd_error *error)
 {
 	bool is_refused = code >= 400 && code < 500 && code != 429 && code != 410 && code != 408;
 
-	if (!source->pump.is_filled && (is_refused || error->code == VD_TOO_BIG))
+	if (error->code == VD_TOO_BIG || (!source->pump.is_filled && is_refused))
 		vdi_kube_streams_end(source, error);
 }
 
@@ -289,7 +303,7 @@ void vdi_kube_pump_failed(struct vdi_kube_source *source, int code, vd_status st
 				"%s: the server lost history (%s): list again", source->name, copy.message);
 		forget(source, VD_EXPIRED, copy.message);
 		if (vd_mono_since(now_of(source), pump->filled_at).ns > VD_SECONDS(1).ns) {
-			wait_until(source, (vd_mono) { 0 });
+			fill_again(source);
 			return;
 		}
 	}
@@ -402,6 +416,16 @@ void vdi_kube_pump_filled(struct vdi_kube_source *source, vd_rev revision)
 
 /* ---- Run ---- */
 
+static bool has_streams(struct vdi_kube_source *source)
+{
+	bool has_any;
+
+	vdi_lock_acquire(&source->lock);
+	has_any = !LIST_EMPTY(&source->streams);
+	vdi_lock_release(&source->lock);
+	return has_any;
+}
+
 static void run_step(struct vdi_kube_source *source, vd_mono now)
 {
 	struct vdi_kube_pump *pump = &source->pump;
@@ -416,7 +440,7 @@ static void run_step(struct vdi_kube_source *source, vd_mono now)
 		attempt(source);
 		break;
 	case VDI_KUBE_WAIT:
-		if (pump->backoff.retry_at.ns <= now.ns)
+		if (pump->backoff.retry_at.ns <= now.ns || (pump->awaits_reader && has_streams(source)))
 			attempt(source);
 		break;
 	case VDI_KUBE_FILL:

@@ -142,6 +142,7 @@ struct vdi_kube_pump {
 	bool			    refuses_watch_list; /* the server does */
 	bool			    was_contradicted;	/* by an object of a list */
 	bool			    may_grow;		/* the newest event may have companions */
+	bool			    awaits_reader; /* VDI_KUBE_WAIT ends with the next list of a reader */
 	unsigned		    removed_answers;
 	vd_rev			    covered;
 	struct vdi_kube_backoff	    backoff;

@@ -337,6 +337,11 @@ static void r227_each_failure_in_its_words(void **state)
 			} else {
 				expect_error(&world, rows[i].code, rows[i].message);
 			}
+			/* The cause keeps what the event does not say. */
+			if (rows[i].status == VD_EXPIRED && where < 3)
+				assert_string_equal(vdi_watchchan_cause(world.watchchan), "compacted");
+			else if (rows[i].message && where < 3)
+				assert_string_equal(vdi_watchchan_cause(world.watchchan), rows[i].message);
 			assert_int_equal(world.script.opened, where == 0);
 			assert_null(world.script.done);
 			vd_actor_wake(world.watchchan->actor); /* nothing is asked after the end */

@@ -280,7 +280,6 @@ static void k504_only_new_revisions_are_a_success(void **state)
 {
 	struct kube_world	world;
 	struct vdi_kube_source *source;
-	struct vd_kube_health	health = { 0 };
 
 	open_filled(&world);
 	source = (struct vdi_kube_source *) world.store;
@@ -301,8 +300,7 @@ static void k504_only_new_revisions_are_a_success(void **state)
 	source->pump.backoff.attempts = 3;
 	vdi_sim_advance(world.env, VD_SECONDS(6));
 	assert_status(send(source, VDI_KUBE_MODIFIED, POD("x", "700")), VD_OK);
-	vd_kube_health(world.kube, health_of, &health);
-	assert_int_equal(health.attempts, 0);
+	assert_int_equal(source->pump.backoff.attempts, 0);
 	kube_world_close(&world);
 }
 
@@ -385,6 +383,52 @@ static void which_refusals_of_the_first_list_are_told(void **state)
 	}
 }
 
+static void on_list(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
+{
+	*(bool *) arg = true;
+	list = vd_list_free(list);
+}
+
+/* A server without a watch cache proves no progress: the cacher's list is answered by that of the source. */
+static void k505_a_server_without_a_watch_cache_is_listed_once(void **state)
+{
+	for (unsigned is_restored = 0; is_restored < 2; is_restored++) {
+		struct kube_world      world;
+		struct vd_list_options options = VD_LIST_OPTIONS_INIT;
+		struct vd_error	       error;
+		bool		       has_come = false;
+		unsigned	       before;
+
+		kube_world_open(&world, 3);
+		world.peer->no_bookmarks = true;
+		world.peer->watch_list = KUBE_PEER_WATCH_LIST_REFUSED;
+		kube_peer_put(world.peer, "pods", "a", "x", "");
+		kube_world_open_cacher(&world);
+		kube_world_settle(&world);
+		kube_peer_advance(world.peer);
+		assert_status(vd_cacher_list(world.cacher, &options, on_list, &has_come, &error), VD_OK);
+		vdi_sim_advance(world.env, VD_SECONDS(60));
+		assert_true(has_come);
+		assert_true(((struct vdi_kube_source *) world.store)->has_no_progress);
+		before = lists(&world);
+		if (is_restored) {
+			kube_peer_restore(world.peer, world.peer->revision);
+		} else {
+			kube_peer_cut(world.peer);
+			kube_peer_put(world.peer, "pods", "a", "y", "");
+			kube_peer_put(world.peer, "pods", "a", "y", "");
+			kube_peer_compact(world.peer);
+		}
+		kube_peer_advance(world.peer);
+		vdi_sim_advance(world.env, VD_SECONDS(5));
+		kube_world_settle(&world);
+		assert_true(kube_world_is_equal(&world));
+		assert_int_equal(world.cacher->reflector.relists, 1);
+		assert_int_equal(lists(&world), before + 1);
+		kube_world_close(&world);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -398,6 +442,7 @@ int main(void)
 		cmocka_unit_test(k509_k510_changes_arrive_within_the_initial_events),
 		cmocka_unit_test(k511_k512_a_watch_ends_in_time_and_resumes_at_the_newest_revision),
 		cmocka_unit_test(k504_only_new_revisions_are_a_success),
+		cmocka_unit_test(k505_a_server_without_a_watch_cache_is_listed_once),
 		cmocka_unit_test(answers_404_count_in_a_row),
 		cmocka_unit_test(a_removed_resource_is_empty_within_10_s),
 	};

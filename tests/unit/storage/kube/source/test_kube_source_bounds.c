@@ -53,6 +53,27 @@ static void expect_stopped(struct kube_world *world)
 	assert_non_null(strstr(health.error.message, "source_bytes_max"));
 }
 
+/* A reader that waits for a state gets the error. */
+static void expect_list_too_big(struct kube_world *world, vd_dur time)
+{
+	int			       ready = 0;
+	struct vd_store_stream_request request = { .range = { .key = vd_bytes_of(KUBE_PREFIX),
+							      .range_end = vd_bytes_of(KUBE_PREFIX_END) },
+						   .ready = on_ready,
+						   .ready_arg = &ready };
+	struct vd_store_stream	      *stream;
+	struct vd_store_part	       part;
+	struct vd_error		       error = { 0 };
+
+	assert_status(vd_store_stream_open(world->store, &request, &stream), VD_OK);
+	assert_status(vd_store_stream_next(stream, &part, &error), VD_AGAIN);
+	vdi_sim_advance(world->env, time);
+	assert_int_equal(ready, 1);
+	assert_status(vd_store_stream_next(stream, &part, &error), VD_TOO_BIG);
+	assert_non_null(strstr(error.message, "source_bytes_max"));
+	vd_store_stream_close(stream);
+}
+
 /* The source stops before the event, and goes on when there is room: nothing is skipped. */
 static void a_source_that_is_full_stops_and_goes_on(void **state)
 {
@@ -79,6 +100,7 @@ static void a_source_that_is_full_stops_and_goes_on(void **state)
 	assert_in_range(metric_of(&world), 14 * 1000, BYTES_MAX);
 	/* Less than once per 30 s. */
 	assert_in_range(world.peer->watches, 3, 9);
+	expect_list_too_big(&world, VD_SECONDS(40));
 	for (int i = 0; i < 20; i++) {
 		char name[16];
 
@@ -93,34 +115,19 @@ static void a_source_that_is_full_stops_and_goes_on(void **state)
 	kube_world_close(&world);
 }
 
-/* Readers that wait for the initial state get the error; attempts are 30 s apart. */
+/* Attempts are 30 s apart. */
 static void a_list_that_does_not_fit_is_an_error(void **state)
 {
 	for (unsigned mode = 0; mode < 2; mode++) {
-		struct kube_world	       world;
-		int			       ready = 0;
-		struct vd_store_stream_request request = { .range = { .key = vd_bytes_of(KUBE_PREFIX),
-								      .range_end =
-									      vd_bytes_of(KUBE_PREFIX_END) },
-							   .ready = on_ready,
-							   .ready_arg = &ready };
-		struct vd_store_stream	      *stream;
-		struct vd_store_part	       part;
-		struct vd_error		       error = { 0 };
+		struct kube_world world;
 
 		kube_world_open(&world, 3);
 		kube_world_reopen(&world, BYTES_MAX);
 		world.peer->watch_list = mode ? KUBE_PEER_WATCH_LIST_REFUSED : KUBE_PEER_WATCH_LIST;
 		put_pods(&world, 0, 30);
-		assert_status(vd_store_stream_open(world.store, &request, &stream), VD_OK);
-		assert_status(vd_store_stream_next(stream, &part, &error), VD_AGAIN);
-		vdi_sim_advance(world.env, VD_SECONDS(1));
-		assert_int_equal(ready, 1);
-		assert_status(vd_store_stream_next(stream, &part, &error), VD_TOO_BIG);
-		assert_non_null(strstr(error.message, "source_bytes_max"));
+		expect_list_too_big(&world, VD_SECONDS(1));
 		expect_stopped(&world);
 		assert_int_equal(metric_of(&world), 0);
-		vd_store_stream_close(stream);
 		vdi_sim_advance(world.env, VD_SECONDS(100));
 		assert_in_range(mode ? world.peer->lists : world.peer->watch_lists, 2, 5);
 		kube_world_close(&world);
