@@ -2,11 +2,11 @@
  *
  * Recording never blocks: events are queued and sent one after another. Events that differ only in their
  * message are combined. A repeated event only increments the count of the first one (a patch). The rate of
- * events about one object is limited. All defaults are those of client-go. An event that cannot be sent is
- * tried again; meanwhile the queue fills up to its bound, and further events are dropped and counted.
+ * events about one object is limited. The default limits are those of client-go. An event that cannot be sent
+ * is tried again; meanwhile the queue fills up to its bound, and further events are dropped and counted.
  *
- * All functions may be called from any thread; only functions named _wait block. They exist only in a
- * library built with -Dkube=enabled. */
+ * All functions may be called from any thread; only functions named _wait block. They exist only in a library
+ * built with -Dkube=enabled. */
 #ifndef VEDETTE_EVENT_RECORDER_H
 #define VEDETTE_EVENT_RECORDER_H
 
