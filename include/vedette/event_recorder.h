@@ -79,6 +79,7 @@ struct vd_event_recorder_counts {
 	uint64_t rejected; /* refused by the server */
 	uint64_t failed;   /* not sent by any attempt */
 };
+/* Reads the counts. */
 VD_API void vd_event_recorder_counts(struct vd_event_recorder	     *recorder,
 				     struct vd_event_recorder_counts *ret_counts);
 
