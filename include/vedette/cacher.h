@@ -231,7 +231,8 @@ struct vd_change {
 VD_API VD_MUST_USE vd_status vd_cacher_changes(struct vd_cacher		       *cacher,
 					       const struct vd_changes_options *options,
 					       struct vd_changes **ret_changes, struct vd_error *reterr);
-VD_API size_t		     vd_changes_count(const struct vd_changes *changes);
+/* Returns the number of changes. */
+VD_API size_t vd_changes_count(const struct vd_changes *changes);
 /* Returns one change; index must be less than the count. */
 VD_API struct vd_change vd_changes_at(const struct vd_changes *changes, size_t index);
 /* Returns the start revision: as requested, or the oldest retained one. */

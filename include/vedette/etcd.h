@@ -423,19 +423,23 @@ VD_API VD_MUST_USE vd_status vd_etcd_auth_status(struct vd_etcd *client, const s
 /* Enables authentication, or disables it if enable is false. */
 VD_API VD_MUST_USE vd_status vd_etcd_auth_enable(struct vd_etcd *client, const struct vd_etcd_call *call,
 						 bool enable, vd_etcd_done_fn done, void *arg);
-/* Adds a user, deletes one, changes a password, gives a user a role, adds a role. */
+/* Adds a user. Error: VD_EXISTS. */
 VD_API VD_MUST_USE vd_status vd_etcd_user_add(struct vd_etcd *client, const struct vd_etcd_call *call,
 					      const char *name, const char *password, vd_etcd_done_fn done,
 					      void *arg);
+/* Deletes a user. Error: VD_NOT_FOUND. */
 VD_API VD_MUST_USE vd_status vd_etcd_user_delete(struct vd_etcd *client, const struct vd_etcd_call *call,
 						 const char *name, vd_etcd_done_fn done, void *arg);
+/* Changes the password of a user, whose tokens become invalid. Error: VD_NOT_FOUND. */
 VD_API VD_MUST_USE vd_status vd_etcd_user_change_password(struct vd_etcd	    *client,
 							  const struct vd_etcd_call *call, const char *name,
 							  const char *password, vd_etcd_done_fn done,
 							  void *arg);
+/* Gives a user a role. Error: VD_NOT_FOUND. */
 VD_API VD_MUST_USE vd_status vd_etcd_user_grant_role(struct vd_etcd *client, const struct vd_etcd_call *call,
 						     const char *user, const char *role, vd_etcd_done_fn done,
 						     void *arg);
+/* Adds a role without permissions. Error: VD_EXISTS. */
 VD_API VD_MUST_USE vd_status vd_etcd_role_add(struct vd_etcd *client, const struct vd_etcd_call *call,
 					      const char *name, vd_etcd_done_fn done, void *arg);
 enum vd_etcd_permission { VD_ETCD_READ, VD_ETCD_WRITE, VD_ETCD_READ_WRITE };

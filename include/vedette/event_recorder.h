@@ -2,11 +2,11 @@
  *
  * Recording never blocks: events are queued and sent one after another. Events that differ only in their
  * message are combined. A repeated event only increments the count of the first one (a patch). The rate of
- * events about one object is limited. All defaults are those of client-go. An event that cannot be sent is
- * tried again; meanwhile the queue fills up to its bound, and further events are dropped and counted.
+ * events about one object is limited. The default limits are those of client-go. An event that cannot be sent
+ * is tried again; meanwhile the queue fills up to its bound, and further events are dropped and counted.
  *
- * All functions may be called from any thread; only functions named _wait block. They exist only in a
- * library built with -Dkube=enabled. */
+ * All functions may be called from any thread; only functions named _wait block. They exist only in a library
+ * built with -Dkube=enabled. */
 #ifndef VEDETTE_EVENT_RECORDER_H
 #define VEDETTE_EVENT_RECORDER_H
 
@@ -79,6 +79,7 @@ struct vd_event_recorder_counts {
 	uint64_t rejected; /* refused by the server */
 	uint64_t failed;   /* not sent by any attempt */
 };
+/* Reads the counts. */
 VD_API void vd_event_recorder_counts(struct vd_event_recorder	     *recorder,
 				     struct vd_event_recorder_counts *ret_counts);
 

@@ -101,10 +101,11 @@ VD_API struct vd_object *vd_informer_get(struct vd_informer *informer, struct vd
 VD_API size_t vd_informer_count(struct vd_informer *informer);
 /* Returns the revision of the local store, which bookmarks advance, too; 0 before it is first filled. */
 VD_API vd_rev vd_informer_revision(struct vd_informer *informer);
+/* Receives an object, borrowed for the call; returns false to end the visit. */
+typedef bool (*vd_object_visit_fn)(void *arg, struct vd_object *object);
 /* Calls visit for each object, in key order, on the calling thread, until visit returns false. The objects
  * are a snapshot and borrowed for the call; the local store may change meanwhile. Returns the number of
  * objects visited. */
-typedef bool (*vd_object_visit_fn)(void *arg, struct vd_object *object);
 VD_API size_t vd_informer_visit(struct vd_informer *informer, vd_object_visit_fn visit, void *arg);
 /* Visits the objects that have the value in the index. Returns 0 if there is no such index. */
 VD_API size_t vd_informer_visit_index(struct vd_informer *informer, const char *index, struct vd_bytes value,

@@ -53,6 +53,7 @@ struct vd_kv {
 #define VD_KEY_SIZE_MAX 4096
 #define VD_VALUE_SIZE_MAX (64u << 20)
 
+/* Return key and value, borrowed from kv. */
 static inline struct vd_bytes vd_kv_key(const struct vd_kv *kv)
 {
 	struct vd_bytes bytes = { kv->data, kv->key_size };

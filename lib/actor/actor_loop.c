@@ -3,9 +3,9 @@
  * no write is needed: an event with a zero timeout makes libevent call the dispatch in its next iteration,
  * after it has polled the sockets.
  *
- * One dispatch runs at most DISPATCH_MAX actors, starts none after DISPATCH_TIME_MAX, and then returns to libevent.
- * An actor that wakes itself runs again in the next dispatch. So actors that keep themselves ready cannot
- * starve sockets.
+ * One dispatch runs at most DISPATCH_MAX actors, starts none after DISPATCH_TIME_MAX, and then returns to
+ * libevent. An actor that wakes itself runs again in the next dispatch. So actors that keep themselves ready
+ * cannot starve sockets.
  *
  * Timers of actors are in our own heap, and one timerfd is set for the earliest. libevent's own timers use
  * the kernel's coarse clock and milliseconds: as measured, a timer of 300 us fired 4 ms late, after

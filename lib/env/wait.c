@@ -20,9 +20,9 @@ enum { WAIT_OPEN, WAIT_SLEEPING, WAIT_DONE };
 
 /* Maximum waiters that depend on one: if the scheduler delays that one, no more than these are delayed with
  * it. */
-#define ROUND_WAITS_MAX 32
+#define BATCH_WAITS_MAX 32
 
-static __thread struct vdi_wait_round *current_round;
+static __thread struct vdi_wait_batch *current_batch;
 
 void vdi_wait_init(struct vdi_wait *wait, const struct vd_env *env)
 {
@@ -74,51 +74,51 @@ static void signal_list(struct vdi_wait *first, unsigned count)
 		signal_with_rest(second, count - half - 1);
 }
 
-static void flush(struct vdi_wait_round *round)
+static void flush(struct vdi_wait_batch *batch)
 {
-	struct vdi_wait *first = round->first;
-	unsigned	 count = round->count;
+	struct vdi_wait *first = batch->first;
+	unsigned	 count = batch->count;
 
-	round->first = NULL;
-	round->count = 0;
+	batch->first = NULL;
+	batch->count = 0;
 	signal_list(first, count);
 }
 
 void vdi_wait_signal(struct vdi_wait *wait)
 {
-	struct vdi_wait_round *round = current_round;
+	struct vdi_wait_batch *batch = current_batch;
 
-	if (round == NULL || !wait->is_chained) {
+	if (batch == NULL || !wait->is_chained) {
 		signal_one(wait);
 		return;
 	}
-	if (round->first)
-		round->last->next = wait;
+	if (batch->first)
+		batch->last->next = wait;
 	else
-		round->first = wait;
-	round->last = wait;
-	if (++round->count == ROUND_WAITS_MAX)
-		flush(round);
+		batch->first = wait;
+	batch->last = wait;
+	if (++batch->count == BATCH_WAITS_MAX)
+		flush(batch);
 }
 
-void vdi_wait_round_begin(struct vdi_wait_round *round)
+void vdi_wait_batch_begin(struct vdi_wait_batch *batch)
 {
-	*round = (struct vdi_wait_round) { .outer = current_round };
-	current_round = round;
+	*batch = (struct vdi_wait_batch) { .outer = current_batch };
+	current_batch = batch;
 }
 
-void vdi_wait_round_end(struct vdi_wait_round *round)
+void vdi_wait_batch_end(struct vdi_wait_batch *batch)
 {
-	VDI_CHECK(current_round == round);
-	current_round = round->outer;
-	flush(round);
+	VDI_CHECK(current_batch == batch);
+	current_batch = batch->outer;
+	flush(batch);
 }
 
-struct vdi_wait_round *vdi_wait_round_swap(struct vdi_wait_round *round)
+struct vdi_wait_batch *vdi_wait_batch_swap(struct vdi_wait_batch *batch)
 {
-	struct vdi_wait_round *before = current_round;
+	struct vdi_wait_batch *before = current_batch;
 
-	current_round = round;
+	current_batch = batch;
 	return before;
 }
 

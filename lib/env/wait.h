@@ -24,7 +24,7 @@ struct vdi_wait {
 
 void vdi_wait_init(struct vdi_wait *wait, const struct vd_env *env);
 /* For a waiter that calls vdi_wait_wait, without a time limit, right after it started the work: it may have
- * to wake other waiters of the same round. */
+ * to wake other waiters of the same batch. */
 void vdi_wait_init_chained(struct vdi_wait *wait, const struct vd_env *env);
 /* Call it after a wait that returned true, or when no signal can come any more. */
 void vdi_wait_fini(struct vdi_wait *wait);
@@ -33,20 +33,20 @@ void vdi_wait_signal(struct vdi_wait *wait);
 /* Has the type of the done callbacks of vd_actor_close and similar functions. */
 void vdi_wait_signal_arg(void *wait);
 
-/* Waking a thread costs more than most of the work that it waits for. Between begin and end of a round, this
+/* Waking a thread costs more than most of the work that it waits for. Between begin and end of a batch, this
  * thread's signals to chained waits are collected: at the end it wakes a few of the waiters, and they wake
- * the others. Other waits are signalled at once. Rounds of a thread nest. */
-struct vdi_wait_round {
-	struct vdi_wait_round *outer;
+ * the others. Other waits are signalled at once. Batches of a thread nest. */
+struct vdi_wait_batch {
+	struct vdi_wait_batch *outer;
 	struct vdi_wait	      *first;
 	struct vdi_wait	      *last;
 	unsigned	       count;
 };
 
-void vdi_wait_round_begin(struct vdi_wait_round *round);
-void vdi_wait_round_end(struct vdi_wait_round *round);
-/* For fibers, which share a thread: replaces the calling thread's round and returns the previous one. */
-struct vdi_wait_round *vdi_wait_round_swap(struct vdi_wait_round *round);
+void vdi_wait_batch_begin(struct vdi_wait_batch *batch);
+void vdi_wait_batch_end(struct vdi_wait_batch *batch);
+/* For fibers, which share a thread: replaces the calling thread's batch and returns the previous one. */
+struct vdi_wait_batch *vdi_wait_batch_swap(struct vdi_wait_batch *batch);
 
 /* Returns when signalled. In the simulator a check fails if no further event can signal it. */
 void vdi_wait_wait(struct vdi_wait *wait);

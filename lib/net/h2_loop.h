@@ -1,11 +1,11 @@
-/* Shared by the HTTP/2 connections of one loop: buffers for reading and writing, timers, and the end of a
- * loop iteration.
+/* Shared by the connections of one event loop, HTTP/1.x ones included: buffers for reading and writing,
+ * timers, and the end of a loop iteration.
  *
  * In an iteration the loop's callbacks read from sockets and call the sides. At its end, before the loop
  * sleeps again, the side's end_iteration is called (for work that other threads have queued), and then each
- * connection that has data to send writes once. Code that changes something during an iteration requests
- * its end with vdi_h2_loop_wake; on the loop's own thread that needs no system call, and several requests
- * are one.
+ * connection that has data to send writes once. Code that changes something during an iteration requests its
+ * end with vdi_h2_loop_wake; on the loop's own thread that needs no system call, and several requests are
+ * one.
  *
  * Threads: the loop's thread only, except vdi_h2_loop_wake (any thread). Before the loop runs and after it
  * has stopped, the owner's thread counts as the loop's.

@@ -37,7 +37,7 @@ struct context {
 
 	/* Valid while it does not run. */
 	struct vdi_lock_held   held;
-	struct vdi_wait_round *round;
+	struct vdi_wait_batch *batch;
 };
 
 struct vdi_preempt_sim {
@@ -83,7 +83,7 @@ static void switch_to(struct vdi_preempt_sim *preempt, struct context *to)
 	preempt->hash = (preempt->hash ^ (uint64_t) (to - preempt->contexts)) * UINT64_C(0x100000001b3);
 	from->held = *vdi_lock_held();
 	*vdi_lock_held() = to->held;
-	from->round = vdi_wait_round_swap(to->round);
+	from->batch = vdi_wait_batch_swap(to->batch);
 	preempt->current = to;
 	vdi_fiber_switch(from->fiber, to->fiber);
 	vdi_wait_leave_handler(handler);

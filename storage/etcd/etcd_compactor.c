@@ -36,7 +36,7 @@ vd_rev vdi_etcd_compactor_parse(struct vd_bytes value)
 static void learn(struct vdi_etcd_compactor *compactor, vd_rev revision)
 {
 	if (revision > 0)
-		vdi_etcd_known_raise(&compactor->store->known->compacted, revision);
+		vdi_etcd_server_state_raise(&compactor->store->server_state->compacted, revision);
 }
 
 void vdi_etcd_compactor_init(struct vdi_etcd_compactor *compactor, struct vdi_etcd_store *store,

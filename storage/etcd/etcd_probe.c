@@ -108,7 +108,7 @@ static void conclude_locked(struct vdi_etcd_probe *probe)
 		supports |= endpoint->supports; /* an endpoint with unknown version supports nothing */
 		size_bytes = VDI_MAX(size_bytes, endpoint->size_bytes);
 	}
-	atomic_store(&store->known->progress, supports && !probe->is_off);
+	atomic_store(&store->server_state->progress, supports && !probe->is_off);
 	atomic_store(&store->size_bytes, size_bytes);
 }
 
@@ -121,7 +121,7 @@ static void on_status(void *arg, const struct vd_etcd_error *error, const struct
 
 	/* The size is the member's own; whether it can reach the others shows in calls. */
 	if (error == NULL)
-		vdi_etcd_known_raise(&store->known->current, header->revision);
+		vdi_etcd_server_state_raise(&store->server_state->current, header->revision);
 	vdi_lock_acquire(&store->lock);
 	endpoint->is_asked = false;
 	endpoint->was_asked = true;

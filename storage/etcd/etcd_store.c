@@ -16,12 +16,12 @@ static struct vdi_etcd_store *store_of(struct vd_store *store)
 	return VDI_CONTAINER_OF(store, struct vdi_etcd_store, base);
 }
 
-struct vdi_etcd_known *vdi_etcd_known_unref(struct vdi_etcd_known *known)
+struct vdi_etcd_server_state *vdi_etcd_server_state_unref(struct vdi_etcd_server_state *server_state)
 {
-	if (known && atomic_fetch_sub(&known->references, 1) == 1) {
-		vdi_usage_end(&known->usage);
-		vdi_lock_fini(&known->lock);
-		vdi_free(known);
+	if (server_state && atomic_fetch_sub(&server_state->references, 1) == 1) {
+		vdi_usage_end(&server_state->usage);
+		vdi_lock_fini(&server_state->lock);
+		vdi_free(server_state);
 	}
 	return NULL;
 }
@@ -71,10 +71,10 @@ void vdi_etcd_store_count(struct vdi_etcd_store *store, enum vdi_etcd_operation 
 void vdi_etcd_store_observe(struct vdi_etcd_store *store, const struct vd_etcd_header *header)
 {
 	if (header) {
-		vdi_etcd_known_raise(&store->known->current, header->revision);
-		if (atomic_load_explicit(&store->known->cluster_id, memory_order_relaxed) !=
+		vdi_etcd_server_state_raise(&store->server_state->current, header->revision);
+		if (atomic_load_explicit(&store->server_state->cluster_id, memory_order_relaxed) !=
 		    header->cluster_id)
-			atomic_store_explicit(&store->known->cluster_id, header->cluster_id,
+			atomic_store_explicit(&store->server_state->cluster_id, header->cluster_id,
 					      memory_order_relaxed);
 	}
 	atomic_store_explicit(&store->heard_ns, vd_env_now(store->env).ns, memory_order_relaxed);
@@ -98,17 +98,19 @@ static void note_unreachable(struct vdi_etcd_store *store, const struct vd_error
 	vdi_metric_set(store->reachable_metric, 0);
 }
 
-void vdi_etcd_known_fill(struct vdi_etcd_known *known, vd_rev requested, struct vd_error *error)
+void vdi_etcd_server_state_fill(struct vdi_etcd_server_state *server_state, vd_rev requested,
+				struct vd_error *error)
 {
 	if (error->code != VD_EXPIRED && error->code != VD_TOO_LARGE_REVISION)
 		return;
 	error->requested = requested;
 	if (error->code == VD_EXPIRED) {
-		vdi_etcd_known_raise(&known->compacted, error->compacted);
-		vdi_etcd_known_raise(&known->current, error->compacted);
-		error->compacted = VDI_MAX(error->compacted, VDI_MAX(atomic_load(&known->compacted), 0));
+		vdi_etcd_server_state_raise(&server_state->compacted, error->compacted);
+		vdi_etcd_server_state_raise(&server_state->current, error->compacted);
+		error->compacted =
+			VDI_MAX(error->compacted, VDI_MAX(atomic_load(&server_state->compacted), 0));
 	}
-	error->current = VDI_MAX(error->current, atomic_load(&known->current));
+	error->current = VDI_MAX(error->current, atomic_load(&server_state->current));
 }
 
 /* Returns true for codes that a failed write may keep although it may have been applied: VD_UNAVAILABLE,
@@ -142,7 +144,7 @@ vd_status vdi_etcd_store_failed(struct vdi_etcd_store *store, const struct vd_et
 	else if (error->error.code != VD_CLOSED && error->error.code != VD_CANCELED &&
 		 error->error.code != VD_NOMEM)
 		vdi_etcd_store_observe(store, NULL);
-	vdi_etcd_known_fill(store->known, requested, ret_error);
+	vdi_etcd_server_state_fill(store->server_state, requested, ret_error);
 	return ret_error->code;
 }
 
@@ -245,7 +247,7 @@ static void on_txn(void *arg, const struct vd_etcd_error *error, const struct vd
 	struct vd_error failure = { 0 };
 	struct call	call = ended(arg, error, header, &failure);
 
-	atomic_fetch_add(&call.store->known->txns_ended, 1);
+	atomic_fetch_add(&call.store->server_state->txns_ended, 1);
 	call.answer.txn(call.arg, failure.code, error ? NULL : result, error ? &failure : NULL);
 }
 
@@ -260,10 +262,10 @@ static vd_status store_txn(struct vd_store *base, const struct vd_txn_request *r
 	if (call == NULL)
 		return status;
 	call->answer.txn = done;
-	atomic_fetch_add(&store->known->txns_begun, 1);
+	atomic_fetch_add(&store->server_state->txns_begun, 1);
 	status = vd_etcd_txn(store->client, &options, request, on_txn, call);
 	if (status != VD_OK)
-		atomic_fetch_add(&store->known->txns_ended, 1);
+		atomic_fetch_add(&store->server_state->txns_ended, 1);
 	return began(store, call, status);
 }
 
@@ -273,7 +275,7 @@ static void on_compact(void *arg, const struct vd_etcd_error *error, const struc
 	struct call	call = ended(arg, error, header, &failure);
 
 	if (error == NULL)
-		vdi_etcd_known_raise(&call.store->known->compacted, call.revision);
+		vdi_etcd_server_state_raise(&call.store->server_state->compacted, call.revision);
 	call.answer.done(call.arg, failure.code, error ? 0 : header->revision, error ? &failure : NULL);
 }
 
@@ -339,7 +341,7 @@ static void on_renewed(void *arg, const struct vd_etcd_error *error, const struc
 	struct vd_error	       failure = { 0 };
 	struct call	       call = ended(arg, error, header, &failure);
 	struct vd_lease_result gone = { .id = call.lease,
-					.revision = atomic_load(&call.store->known->current) };
+					.revision = atomic_load(&call.store->server_state->current) };
 
 	if (error && error->error.code == VD_LEASE_NOT_FOUND)
 		call.answer.lease(call.arg, VD_OK, &gone, NULL);
@@ -442,14 +444,14 @@ static vd_status store_status(struct vd_store *base, struct vd_store_status *ret
 	if (vdi_etcd_store_is_shut_down(store))
 		return VD_CLOSED;
 	*ret_status = (struct vd_store_status) {
-		.current = atomic_load(&store->known->current),
-		.compacted = atomic_load(&store->known->compacted),
+		.current = atomic_load(&store->server_state->current),
+		.compacted = atomic_load(&store->server_state->compacted),
 		.size_bytes = atomic_load(&store->size_bytes),
 		.key_count = -1,
-		.progress = atomic_load(&store->known->progress),
+		.progress = atomic_load(&store->server_state->progress),
 		.remote = true,
 		.unreachable = atomic_load(&store->is_unreachable),
-		.id = atomic_load(&store->known->cluster_id),
+		.id = atomic_load(&store->server_state->cluster_id),
 	};
 	return VD_OK;
 }
@@ -477,7 +479,7 @@ static void store_close(struct vd_store *base, void (*done)(void *arg), void *ar
 {
 	struct vdi_etcd_store *store = store_of(base);
 
-	if (atomic_exchange(&store->known->usage.is_closing, true))
+	if (atomic_exchange(&store->server_state->usage.is_closing, true))
 		vdi_misuse("vd_store_close: the store is closing already");
 	vdi_lock_acquire(&store->lock);
 	store->is_closing = true;
@@ -536,19 +538,20 @@ static vd_status build(struct vdi_etcd_store *store, const struct vd_etcd_store_
 					  .run = vdi_etcd_store_maintenance_run,
 					  .arg = store };
 
-	store->known = VDI_NEW(struct vdi_etcd_known);
-	if (store->known == NULL)
+	store->server_state = VDI_NEW(struct vdi_etcd_server_state);
+	if (store->server_state == NULL)
 		return VD_NOMEM;
-	atomic_init(&store->known->references, 1);
-	atomic_init(&store->known->compacted, -1);
-	vdi_lock_init(&store->known->lock, VDI_LOCK_STORE); /* never held together with the store's own */
+	atomic_init(&store->server_state->references, 1);
+	atomic_init(&store->server_state->compacted, -1);
+	vdi_lock_init(&store->server_state->lock,
+		      VDI_LOCK_STORE); /* never held together with the store's own */
 	atomic_init(&store->size_bytes, -1);
 	VDI_TRY(make_metrics(store));
 	VDI_TRY(vdi_etcd_probe_init(&store->probe, store, endpoints, count));
 	vdi_etcd_compactor_init(&store->compactor, store, options->compaction_interval);
 	store->progress_at = VD_NEVER;
 	VDI_TRY(vd_actor_new(store->env, &actor, &store->maintenance));
-	store->known->maintenance = store->maintenance;
+	store->server_state->maintenance = store->maintenance;
 	return VD_OK;
 }
 
@@ -676,12 +679,12 @@ vd_status vd_store_open_etcd(const struct vd_env *env, const struct vd_etcd_stor
 		(void) vd_store_close_wait(&store->base);
 		return status;
 	}
-	store->known->usage.kind = "store";
-	store->known->usage.name = "etcd";
-	store->known->usage.closed_by = "vd_store_close";
-	store->known->usage.watch_closed_by = "vd_store_watch_close";
-	store->known->usage.env = env;
-	vdi_usage_begin(&store->known->usage);
+	store->server_state->usage.kind = "store";
+	store->server_state->usage.name = "etcd";
+	store->server_state->usage.closed_by = "vd_store_close";
+	store->server_state->usage.watch_closed_by = "vd_store_watch_close";
+	store->server_state->usage.env = env;
+	vdi_usage_begin(&store->server_state->usage);
 	*ret_store = &store->base;
 	return VD_OK;
 }

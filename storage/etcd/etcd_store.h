@@ -1,12 +1,12 @@
 /* etcd as a store: internal structures, shared by etcd_store*.c, etcd_probe.c and etcd_compactor.c.
  *
- * In addition to the client (vedette/etcd.h), the store keeps facts for its users: the newest known revision
- * and compaction, whether the servers support progress requests, and whether etcd is reachable. The
- * maintenance actor does the background work: it probes the endpoints, compacts, follows compactions of other
- * servers, and sends a health check if no response has arrived for a while.
+ * In addition to the client (vedette/etcd.h), the store keeps the state of the servers for its users: the
+ * newest known revision and compaction, whether the servers support progress requests, and whether etcd is
+ * reachable. The maintenance actor does the background work: it probes the endpoints, compacts, follows
+ * compactions of other servers, and sends a health check if no response has arrived for a while.
  *
  * - Users' threads call range, txn, ... of vd_etcd. Responses run on_... on the client's actor, which calls
- *   the user's callback and updates struct vdi_etcd_known and the health.
+ *   the user's callback and updates struct vdi_etcd_server_state and the health.
  * - The maintenance actor calls vd_etcd for probe, compactor and health check, with responses in the same
  *   way.
  *
@@ -41,8 +41,8 @@
 #define VDI_ETCD_SIGN_OF_LIFE_PACE VD_MS(100)	    /* between health checks that are answered at once */
 #define VDI_ETCD_STREAM_RETRY VD_SECONDS(600)	    /* after Unimplemented, as upstream */
 
-/* Known facts about the servers. Watches also have a reference, so it may outlive the store. */
-struct vdi_etcd_known {
+/* The known state of the servers. Watches also have a reference, so it may outlive the store. */
+struct vdi_etcd_server_state {
 	atomic_uint	 references;
 	_Atomic int64_t	 current;
 	_Atomic int64_t	 compacted;		 /* -1: none */
@@ -59,8 +59,8 @@ struct vdi_etcd_known {
 	struct vdi_lock	 lock;
 	struct vd_actor *maintenance; /* woken when progress is wanted; NULL: it is ending */
 };
-struct vdi_etcd_known *vdi_etcd_known_unref(struct vdi_etcd_known *known);
-static inline void     vdi_etcd_known_raise(_Atomic int64_t *place, int64_t value)
+struct vdi_etcd_server_state *vdi_etcd_server_state_unref(struct vdi_etcd_server_state *server_state);
+static inline void	      vdi_etcd_server_state_raise(_Atomic int64_t *place, int64_t value)
 {
 	int64_t seen = atomic_load_explicit(place, memory_order_relaxed);
 
@@ -161,14 +161,14 @@ struct vdi_etcd_store {
 	struct vd_store base;
 
 	/* Fixed at creation. */
-	const struct vd_env   *env;
-	struct vd_etcd	      *client;
-	struct vdi_etcd_known *known;
-	struct vd_actor	      *maintenance;
-	vd_dur		       call_timeout;
-	struct vdi_metric     *calls[VDI_ETCD_CALL_COUNT];
-	struct vdi_metric     *call_errors[VDI_ETCD_CALL_COUNT];
-	struct vdi_metric     *reachable_metric;
+	const struct vd_env	     *env;
+	struct vd_etcd		     *client;
+	struct vdi_etcd_server_state *server_state;
+	struct vd_actor		     *maintenance;
+	vd_dur			      call_timeout;
+	struct vdi_metric	     *calls[VDI_ETCD_CALL_COUNT];
+	struct vdi_metric	     *call_errors[VDI_ETCD_CALL_COUNT];
+	struct vdi_metric	     *reachable_metric;
 
 	struct vdi_etcd_probe	  probe;
 	struct vdi_etcd_compactor compactor;
@@ -235,7 +235,8 @@ vd_status vdi_etcd_store_failed(struct vdi_etcd_store *store, const struct vd_et
 void vdi_etcd_store_describe(const struct vd_etcd_error *error, struct vd_error *ret_error);
 /* Fills in the details that every store gives: compacted and current of VD_EXPIRED and
  * VD_TOO_LARGE_REVISION. */
-void vdi_etcd_known_fill(struct vdi_etcd_known *known, vd_rev requested, struct vd_error *error);
+void vdi_etcd_server_state_fill(struct vdi_etcd_server_state *server_state, vd_rev requested,
+				struct vd_error *error);
 void vdi_etcd_store_count(struct vdi_etcd_store *store, enum vdi_etcd_operation operation, bool failed);
 
 /* etcd_store_watch.c */

@@ -58,9 +58,9 @@ static void add_maintenance(struct vdi_buffer *json, struct vdi_etcd_store *stor
 	vdi_lock_release(&store->lock);
 	vdi_buffer_printf(json, ",\"reachable\":%s,\"progress\":%s,\"callsInFlight\":%lld,\"watches\":%lld",
 			  atomic_load(&store->is_unreachable) ? "false" : "true",
-			  atomic_load(&store->known->progress) ? "true" : "false",
+			  atomic_load(&store->server_state->progress) ? "true" : "false",
 			  (long long) atomic_load(&store->in_flight),
-			  (long long) atomic_load(&store->known->usage.watchers));
+			  (long long) atomic_load(&store->server_state->usage.watchers));
 	vdi_buffer_printf(json,
 			  ",\"compactor\":{\"intervalSeconds\":%lld,\"rounds\":%llu,\"compactions\":%llu}",
 			  (long long) (store->compactor.interval.ns / 1000000000),

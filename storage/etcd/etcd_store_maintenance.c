@@ -50,8 +50,8 @@ static void on_sign_of_life(void *arg, const struct vd_etcd_error *error, const 
 	else
 		vdi_etcd_store_observe(store, header);
 	if (error == NULL && result->kv_count)
-		vdi_etcd_known_raise(&store->known->compacted,
-				     vdi_etcd_compactor_parse(vd_kv_value(result->kvs[0])));
+		vdi_etcd_server_state_raise(&store->server_state->compacted,
+					    vdi_etcd_compactor_parse(vd_kv_value(result->kvs[0])));
 	vdi_lock_acquire(&store->lock);
 	store->is_asking = false;
 	if (error == NULL || error->code == VD_ETCD_PERMISSION_DENIED) {
@@ -103,7 +103,7 @@ static bool request_progress(struct vdi_etcd_store *store)
 	for (size_t i = 0; i < 2; i++) {
 		call.metadata = &vdi_etcd_store_history_stream;
 		call.metadata_count = i;
-		if (atomic_load(&store->known->progress_wanted[i]) > 0)
+		if (atomic_load(&store->server_state->progress_wanted[i]) > 0)
 			is_asked &= vd_etcd_request_progress(store->client, &call, NULL) ==
 				    VD_OK; /* best effort; it is repeated */
 	}
@@ -113,10 +113,10 @@ static bool request_progress(struct vdi_etcd_store *store)
 static vd_mono ask_for_progress(struct vdi_etcd_store *store)
 {
 	vd_mono	 now = vd_env_now(store->env);
-	unsigned asks = atomic_load(&store->known->progress_asks);
+	unsigned asks = atomic_load(&store->server_state->progress_asks);
 
-	if (atomic_load(&store->known->progress_wanted[0]) <= 0 &&
-	    atomic_load(&store->known->progress_wanted[1]) <= 0) {
+	if (atomic_load(&store->server_state->progress_wanted[0]) <= 0 &&
+	    atomic_load(&store->server_state->progress_wanted[1]) <= 0) {
 		store->progress_at = VD_NEVER;
 		return VD_NEVER;
 	}
@@ -146,7 +146,7 @@ void vdi_etcd_store_free(struct vdi_etcd_store *store)
 	}
 	vdi_metric_remove(store->reachable_metric);
 	vdi_etcd_probe_fini(&store->probe);
-	vdi_etcd_known_unref(store->known);
+	vdi_etcd_server_state_unref(store->server_state);
 	vdi_lock_fini(&store->lock);
 	vdi_free(store);
 }
@@ -185,9 +185,9 @@ static void run_shutdown(struct vdi_etcd_store *store)
 	close_actor = store->is_client_gone && store->is_closing;
 	vdi_lock_release(&store->lock);
 	if (close_client) {
-		vdi_lock_acquire(&store->known->lock);
-		store->known->maintenance = NULL;
-		vdi_lock_release(&store->known->lock);
+		vdi_lock_acquire(&store->server_state->lock);
+		store->server_state->maintenance = NULL;
+		vdi_lock_release(&store->server_state->lock);
 		vdi_etcd_compactor_stop(&store->compactor);
 		vd_etcd_close(store->client, on_client_closed, store);
 	} else if (close_actor) {

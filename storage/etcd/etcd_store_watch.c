@@ -28,8 +28,8 @@ struct etcd_watch {
 
 	/* Fixed at creation. */
 	/* ops of base.store; exists as long as the watch, even after the store */
-	struct vd_store	       stub;
-	struct vdi_etcd_known *known;
+	struct vd_store		      stub;
+	struct vdi_etcd_server_state *server_state;
 	/* exists as long as the store; only used to reopen, which a closed client refuses */
 	struct vd_etcd *client;
 	bool		wants_progress;
@@ -59,15 +59,15 @@ static bool progress_is_over(struct etcd_watch *watch)
 {
 	if (!atomic_exchange(&watch->progress_asked, false))
 		return false;
-	atomic_fetch_sub(&watch->known->progress_wanted[watch->is_past], 1);
+	atomic_fetch_sub(&watch->server_state->progress_wanted[watch->is_past], 1);
 	return true;
 }
 
 static void free_watch(struct etcd_watch *watch)
 {
 	(void) progress_is_over(watch); /* drop its progress request */
-	atomic_fetch_sub(&watch->known->usage.watchers, 1);
-	vdi_etcd_known_unref(watch->known);
+	atomic_fetch_sub(&watch->server_state->usage.watchers, 1);
+	vdi_etcd_server_state_unref(watch->server_state);
 	vdi_free(watch->now);
 	vdi_free(watch);
 }
@@ -95,10 +95,10 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 {
 	struct vdi_etcd_store *store = VDI_CONTAINER_OF(base, struct vdi_etcd_store, base);
 	struct etcd_watch     *watch = VDI_NEW(struct etcd_watch);
-	int64_t		       txns_ended = atomic_load(&store->known->txns_ended),
-		txns_begun = atomic_load(&store->known->txns_begun);
+	int64_t		       txns_ended = atomic_load(&store->server_state->txns_ended),
+		txns_begun = atomic_load(&store->server_state->txns_begun);
 	/* Read after txns_ended, so it includes the revisions of those transactions. */
-	vd_rev			     current = atomic_load(&store->known->current);
+	vd_rev			     current = atomic_load(&store->server_state->current);
 	struct vd_etcd_watch_request etcd = {
 		.key = request->key,
 		.range_end = request->range_end,
@@ -119,15 +119,15 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 	watch->stub = *base;
 	watch->base.store = &watch->stub;
 	watch->client = store->client;
-	watch->known = store->known;
+	watch->server_state = store->server_state;
 	watch->wants_progress = request->progress;
 	watch->is_past = request->start_revision > 0 && request->start_revision <= current;
 	if (watch->is_past) {
 		etcd.metadata = &vdi_etcd_store_history_stream;
 		etcd.metadata_count = 1;
 	}
-	atomic_fetch_add(&watch->known->references, 1);
-	atomic_fetch_add(&watch->known->usage.watchers, 1);
+	atomic_fetch_add(&watch->server_state->references, 1);
+	atomic_fetch_add(&watch->server_state->usage.watchers, 1);
 	if (etcd.revision == 0 && current > 0) {
 		watch->txns_begun = txns_begun;
 		watch->now = txns_ended == txns_begun ? copy_request(&etcd) : NULL;
@@ -191,7 +191,7 @@ static bool may_begin_at_compaction(const struct etcd_watch *watch, vd_rev compa
 	vd_rev created = watch->created ? watch->created : vdi_etcd_watch_created(watch->watch);
 
 	return watch->now && watch->delivered == 0 &&
-	       atomic_load(&watch->known->txns_begun) == watch->txns_begun && compacted > 0 &&
+	       atomic_load(&watch->server_state->txns_begun) == watch->txns_begun && compacted > 0 &&
 	       (created == 0 || compacted <= created + 1);
 }
 
@@ -217,7 +217,7 @@ static vd_status watch_failed(struct etcd_watch *watch, const struct vd_etcd_err
 
 	(void) progress_is_over(watch); /* drop its progress request */
 	vdi_etcd_store_describe(error, &failure);
-	vdi_etcd_known_fill(watch->known, watch->start, &failure);
+	vdi_etcd_server_state_fill(watch->server_state, watch->start, &failure);
 	if (reterr)
 		*reterr = failure;
 	return failure.code;
@@ -249,7 +249,7 @@ vd_status vdi_etcd_store_watch_next(struct vd_store_watch *base, size_t event_co
 				continue;
 			return watch_failed(watch, &error, reterr);
 		}
-		vdi_etcd_known_raise(&watch->known->current, watch->response.header.revision);
+		vdi_etcd_server_state_raise(&watch->server_state->current, watch->response.header.revision);
 		if (vd_etcd_watch_is_progress(&watch->response) && take_progress(watch, ret_batch))
 			return VD_OK;
 	}
@@ -262,17 +262,17 @@ vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
 
 	bool is_closed;
 
-	vdi_lock_acquire(&watch->known->lock);
-	is_closed = watch->known->maintenance == NULL;
-	vdi_lock_release(&watch->known->lock);
+	vdi_lock_acquire(&watch->server_state->lock);
+	is_closed = watch->server_state->maintenance == NULL;
+	vdi_lock_release(&watch->server_state->lock);
 	if (is_closed)
 		return VD_CLOSED;
 	/* Servers without reliable progress may answer ahead of events (etcd issue 15220). */
-	if (!atomic_load(&watch->known->progress))
+	if (!atomic_load(&watch->server_state->progress))
 		return VD_UNSUPPORTED;
 	if (!atomic_exchange(&watch->progress_asked, true))
-		atomic_fetch_add(&watch->known->progress_wanted[watch->is_past], 1);
-	atomic_fetch_add(&watch->known->progress_asks, 1);
+		atomic_fetch_add(&watch->server_state->progress_wanted[watch->is_past], 1);
+	atomic_fetch_add(&watch->server_state->progress_asks, 1);
 	status = vd_etcd_watch_progress(watch->watch);
 	if (status != VD_OK) {
 		(void) progress_is_over(watch); /* drop its progress request */
@@ -280,10 +280,10 @@ vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
 			       status :
 			       VD_OK; /* next reports the reason of the end */
 	}
-	vdi_lock_acquire(&watch->known->lock);
-	if (watch->known->maintenance)
-		vd_actor_wake(watch->known->maintenance);
-	vdi_lock_release(&watch->known->lock);
+	vdi_lock_acquire(&watch->server_state->lock);
+	if (watch->server_state->maintenance)
+		vd_actor_wake(watch->server_state->maintenance);
+	vdi_lock_release(&watch->server_state->lock);
 	return VD_OK;
 }
 

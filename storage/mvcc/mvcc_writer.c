@@ -650,12 +650,12 @@ static void put_back(struct vdi_writer *writer, vd_mono now)
 static void answer_all(struct vdi_writer *writer, struct vdi_mvcc_log_chunk *dropped)
 {
 	struct vdi_compactor *compactor = &writer->mvcc->compactor;
-	struct vdi_wait_round round;
+	struct vdi_wait_batch batch;
 	unsigned	      count = 0;
 
 	if (dropped)
 		vdi_compactor_add(compactor, dropped, NULL);
-	vdi_wait_round_begin(&round);
+	vdi_wait_batch_begin(&batch);
 	while (!STAILQ_EMPTY(&writer->taken)) {
 		struct vdi_submission *submission = STAILQ_FIRST(&writer->taken);
 
@@ -669,7 +669,7 @@ static void answer_all(struct vdi_writer *writer, struct vdi_mvcc_log_chunk *dro
 			answer(submission);
 		}
 	}
-	vdi_wait_round_end(&round);
+	vdi_wait_batch_end(&batch);
 	vdi_lock_acquire(&writer->queue_lock);
 	writer->in_flight -= count;
 	vdi_lock_release(&writer->queue_lock);

@@ -97,7 +97,7 @@ static void a_round_gets_everybody_up(void **state)
 	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
 	for (unsigned count = 0; count <= WAITS; count += count < 6 ? 1 : 23) {
 		struct sleeper	      sleepers[WAITS];
-		struct vdi_wait_round round;
+		struct vdi_wait_batch batch;
 
 		for (unsigned i = 0; i < count; i++) {
 			sleepers[i].wait = &sleepers[i].on_stack;
@@ -106,10 +106,10 @@ static void a_round_gets_everybody_up(void **state)
 				vdi_thread_start(&sleepers[i].thread, "sleeper", sleeper_run, &sleepers[i]),
 				VD_OK);
 		}
-		vdi_wait_round_begin(&round);
+		vdi_wait_batch_begin(&batch);
 		for (unsigned i = 0; i < count; i++)
 			vdi_wait_signal(sleepers[i].wait);
-		vdi_wait_round_end(&round);
+		vdi_wait_batch_end(&batch);
 		for (unsigned i = 0; i < count; i++)
 			vdi_thread_join(&sleepers[i].thread);
 	}
@@ -127,7 +127,7 @@ static unsigned count_done(struct vdi_wait *waits, unsigned count)
 
 static void whoever_is_got_up_by_a_round_gets_up_others(void **state)
 {
-	struct vdi_wait_round round, inner;
+	struct vdi_wait_batch batch, inner;
 	struct vdi_wait	      waits[WAITS], plain, late;
 	struct vd_env	     *env;
 
@@ -137,7 +137,7 @@ static void whoever_is_got_up_by_a_round_gets_up_others(void **state)
 	vdi_wait_init_chained(&late, env);
 	for (unsigned i = 0; i < WAITS; i++)
 		vdi_wait_init_chained(&waits[i], env);
-	vdi_wait_round_begin(&round);
+	vdi_wait_batch_begin(&batch);
 	for (unsigned i = 0; i < 31; i++)
 		vdi_wait_signal(&waits[i]);
 	vdi_wait_signal(&plain);
@@ -145,15 +145,15 @@ static void whoever_is_got_up_by_a_round_gets_up_others(void **state)
 	assert_int_equal(count_done(waits, WAITS), 0);
 	vdi_wait_signal(&waits[31]); /* not more than 32 hang on one */
 	assert_int_equal(count_done(waits, WAITS), 2);
-	vdi_wait_round_begin(&inner);
+	vdi_wait_batch_begin(&inner);
 	for (unsigned i = 32; i < WAITS; i++)
 		vdi_wait_signal(&waits[i]);
 	assert_int_equal(count_done(waits, WAITS), 4);
-	vdi_wait_round_end(&inner);
+	vdi_wait_batch_end(&inner);
 	assert_int_equal(count_done(waits, WAITS), 6);
 	vdi_wait_signal(&late); /* of the outer one again */
 	assert_false(vdi_wait_is_done(&late));
-	vdi_wait_round_end(&round);
+	vdi_wait_batch_end(&batch);
 	assert_true(vdi_wait_is_done(&late));
 	for (unsigned seen = 0; seen < WAITS;)
 		for (unsigned i = 0; i < WAITS; i++)

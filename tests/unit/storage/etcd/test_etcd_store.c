@@ -392,7 +392,8 @@ static void a_transaction_that_cannot_begin_is_over(void **state)
 			settle(world, &answer);
 		else
 			assert_status(status, VD_NOMEM);
-		assert_int_equal(world->inner->known->txns_ended, world->inner->known->txns_begun);
+		assert_int_equal(world->inner->server_state->txns_ended,
+				 world->inner->server_state->txns_begun);
 		assert_int_equal(world->inner->in_flight, 0);
 		world_free(world);
 		assert_true(nth < 100);

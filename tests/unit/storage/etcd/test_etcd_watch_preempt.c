@@ -88,13 +88,13 @@ static void fake_describe(const struct vd_etcd_error *error, struct vd_error *re
 	*ret_error = error->error;
 }
 
-static void fake_fill(struct vdi_etcd_known *known, vd_rev requested, struct vd_error *error)
+static void fake_fill(struct vdi_etcd_server_state *server_state, vd_rev requested, struct vd_error *error)
 {
 }
 
-static struct vdi_etcd_known *fake_unref(struct vdi_etcd_known *known)
+static struct vdi_etcd_server_state *fake_unref(struct vdi_etcd_server_state *server_state)
 {
-	atomic_fetch_sub(&known->references, 1);
+	atomic_fetch_sub(&server_state->references, 1);
 	return NULL;
 }
 
@@ -109,13 +109,13 @@ static struct vdi_etcd_known *fake_unref(struct vdi_etcd_known *known)
 #define vdi_etcd_store_leave fake_leave
 #define vdi_etcd_store_count fake_count
 #define vdi_etcd_store_describe fake_describe
-#define vdi_etcd_known_fill fake_fill
-#define vdi_etcd_known_unref fake_unref
+#define vdi_etcd_server_state_fill fake_fill
+#define vdi_etcd_server_state_unref fake_unref
 #include "etcd_store_watch.c"
 
 /* ---- Actors ---- */
 
-static struct vdi_etcd_known *known;
+static struct vdi_etcd_server_state *server_state;
 
 static int64_t server_write(bool is_own)
 {
@@ -134,12 +134,12 @@ static void write_own(void *arg)
 {
 	int64_t revision;
 
-	atomic_fetch_add(&known->txns_begun, 1);
+	atomic_fetch_add(&server_state->txns_begun, 1);
 	vdi_preempt_point();
 	revision = server_write(true);
 	vdi_preempt_point();
-	vdi_etcd_known_raise(&known->current, revision);
-	atomic_fetch_add(&known->txns_ended, 1);
+	vdi_etcd_server_state_raise(&server_state->current, revision);
+	atomic_fetch_add(&server_state->txns_ended, 1);
 	vdi_preempt_point();
 }
 
@@ -185,9 +185,9 @@ static bool take(struct vd_store_watch *watch, bool *seen, uint64_t max)
 static void set_up(struct vdi_etcd_store *store)
 {
 	memset(&server, 0, sizeof server);
-	known = calloc(1, sizeof *known);
-	atomic_store(&known->references, 1);
-	*store = (struct vdi_etcd_store) { .known = known };
+	server_state = calloc(1, sizeof *server_state);
+	atomic_store(&server_state->references, 1);
+	*store = (struct vdi_etcd_store) { .server_state = server_state };
 	for (unsigned i = 0; i < 3; i++)
 		write_own(NULL);
 }
@@ -196,8 +196,8 @@ static void tear_down(void)
 {
 	for (int64_t i = 0; i < REVISIONS_MAX; i++)
 		free(server.kvs[i]);
-	assert_int_equal(atomic_load(&known->references), 1);
-	free(known);
+	assert_int_equal(atomic_load(&server_state->references), 1);
+	free(server_state);
 }
 
 /* Returns whether the watch lived to the end. */
@@ -296,7 +296,7 @@ static void a_write_under_way_is_not_left_out(void **state)
 	for (unsigned is_under_way = 0; is_under_way < 2; is_under_way++) {
 		set_up(&store);
 		if (is_under_way)
-			atomic_fetch_add(&known->txns_begun, 1);
+			atomic_fetch_add(&server_state->txns_begun, 1);
 		watch = open_watch(&store);
 		(void) server_write(is_under_way);
 		write_foreign(NULL);

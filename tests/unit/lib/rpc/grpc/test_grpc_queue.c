@@ -11,14 +11,14 @@ struct fixture {
 	struct vdi_grpc_user   user;
 	struct vdi_grpc_queue *queue;
 	struct vdi_wait	       ended;
-	vd_mono		       due;	     /* what the next round answers */
-	unsigned	       wakes_itself; /* in so many rounds more */
-	_Atomic uint64_t       rounds;
+	vd_mono		       due;	     /* the answer of the next iteration */
+	unsigned	       wakes_itself; /* in this many further iterations */
+	_Atomic uint64_t       iterations;
 	_Atomic bool	       stops;
 	int64_t		       live_before;
 };
 
-static vd_mono round_of(void *arg)
+static vd_mono iterate(void *arg)
 {
 	struct fixture *f = arg;
 	vd_mono		due = f->due;
@@ -30,7 +30,7 @@ static vd_mono round_of(void *arg)
 		f->wakes_itself--;
 		vdi_grpc_queue_wake(f->queue);
 	}
-	atomic_fetch_add(&f->rounds, 1);
+	atomic_fetch_add(&f->iterations, 1);
 	return due;
 }
 
@@ -45,7 +45,7 @@ static void ended(void *arg)
 static vd_status open_queue(struct fixture *f)
 {
 	struct vdi_grpc_queue_options options = {
-		.name = "queue", .round = round_of, .ended = ended, .arg = f
+		.name = "queue", .iterate = iterate, .ended = ended, .arg = f
 	};
 
 	return vdi_grpc_queue_new(f->env, &options, &f->queue);
@@ -75,11 +75,11 @@ static int stop(void **state)
 	return 0;
 }
 
-static void wait_for_rounds(struct fixture *f, uint64_t rounds)
+static void wait_for_iterations(struct fixture *f, uint64_t iterations)
 {
 	vd_mono due = vd_mono_add(vd_env_now(f->env), VD_SECONDS(20));
 
-	while (atomic_load(&f->rounds) < rounds)
+	while (atomic_load(&f->iterations) < iterations)
 		assert_true(vd_env_now(f->env).ns < due.ns);
 }
 
@@ -90,42 +90,42 @@ static void stop_queue(struct fixture *f)
 	vdi_wait_wait(&f->ended);
 }
 
-static void a_round_comes_after_start_and_after_each_wake(void **state)
+static void an_iteration_follows_the_start_and_each_wake(void **state)
 {
 	struct fixture *f = *state;
 
 	assert_status(open_queue(f), VD_OK);
-	assert_int_equal(f->rounds, 0);
+	assert_int_equal(f->iterations, 0);
 	vdi_grpc_queue_start(f->queue);
 	for (uint64_t i = 1; i <= 1000; i++) {
-		wait_for_rounds(f, i);
+		wait_for_iterations(f, i);
 		vdi_grpc_queue_wake(f->queue);
 	}
-	wait_for_rounds(f, 1001);
+	wait_for_iterations(f, 1001);
 	stop_queue(f);
 }
 
-static void a_round_comes_when_it_asked_for_one(void **state)
+static void an_iteration_follows_when_it_was_requested(void **state)
 {
 	struct fixture *f = *state;
 
 	assert_status(open_queue(f), VD_OK);
 	f->due = vd_mono_add(vd_env_now(f->env), VD_MS(20));
 	vdi_grpc_queue_start(f->queue);
-	wait_for_rounds(f, 2);
+	wait_for_iterations(f, 2);
 	stop_queue(f);
 }
 
-static void a_round_may_ask_for_another_and_no_wake_is_lost(void **state)
+static void an_iteration_may_request_another_and_no_wake_is_lost(void **state)
 {
 	struct fixture *f = *state;
 
 	assert_status(open_queue(f), VD_OK);
 	f->wakes_itself = 3;
 	vdi_grpc_queue_start(f->queue);
-	wait_for_rounds(f, 4);
+	wait_for_iterations(f, 4);
 	vdi_grpc_queue_wake(f->queue);
-	wait_for_rounds(f, 5);
+	wait_for_iterations(f, 5);
 	stop_queue(f);
 }
 
@@ -142,7 +142,7 @@ static void many_threads_may_wake(void **state)
 {
 	struct fixture	 *f = *state;
 	struct vdi_thread threads[4];
-	uint64_t	  rounds;
+	uint64_t	  iterations;
 
 	assert_status(open_queue(f), VD_OK);
 	vdi_grpc_queue_start(f->queue);
@@ -150,9 +150,9 @@ static void many_threads_may_wake(void **state)
 		assert_status(vdi_thread_start(&threads[i], "waker", wake_often, f), VD_OK);
 	for (int i = 0; i < 4; i++)
 		vdi_thread_join(&threads[i]);
-	rounds = f->rounds;
+	iterations = f->iterations;
 	vdi_grpc_queue_wake(f->queue);
-	wait_for_rounds(f, rounds + 1);
+	wait_for_iterations(f, iterations + 1);
 	stop_queue(f);
 }
 
@@ -180,9 +180,10 @@ static void one_that_never_started_is_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_round_comes_after_start_and_after_each_wake, start, stop),
-		cmocka_unit_test_setup_teardown(a_round_comes_when_it_asked_for_one, start, stop),
-		cmocka_unit_test_setup_teardown(a_round_may_ask_for_another_and_no_wake_is_lost, start, stop),
+		cmocka_unit_test_setup_teardown(an_iteration_follows_the_start_and_each_wake, start, stop),
+		cmocka_unit_test_setup_teardown(an_iteration_follows_when_it_was_requested, start, stop),
+		cmocka_unit_test_setup_teardown(an_iteration_may_request_another_and_no_wake_is_lost, start,
+						stop),
 		cmocka_unit_test_setup_teardown(many_threads_may_wake, start, stop),
 		cmocka_unit_test_setup_teardown(one_that_never_started_is_freed, start, stop),
 	};
