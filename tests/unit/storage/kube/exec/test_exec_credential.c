@@ -133,7 +133,7 @@ static void its_stderr_is_in_the_message(void **state)
 
 static void control_characters_are_escaped(void **state)
 {
-	/* A second line, colours, DEL, a backslash, Latin 1, U+009B (a control character), e with an accent. */
+	/* A second line, colours, DEL, a backslash, Latin 1, a control character above ASCII, a letter. */
 	static char text[] =
 		"printf '\\n a\\n\\033[1mb\\177 \\\\ \\351 \\302\\233 \\303\\251 \\0c\\r\\n' >&2; exit 1";
 
