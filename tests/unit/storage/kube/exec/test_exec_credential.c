@@ -119,16 +119,75 @@ static void expect_end_of_message(char *text, vd_status status, const char *end)
 static void its_stderr_is_in_the_message(void **state)
 {
 	static char failed[] = "echo ' no login: run x login ' >&2; exit 3", silent[] = "exit 3",
-		    invalid[] = "echo '{}'; echo no login >&2",
-		    hanging[] = "echo open https://x >&2; sleep 1000";
-	struct vd_error error = { 0 };
+		    invalid[] = "echo '{}'; echo no login >&2";
 
 	(void) state;
 	expect_end_of_message(failed, VD_FORBIDDEN, "\" failed with status 3: no login: run x login");
 	expect_end_of_message(silent, VD_FORBIDDEN, "\"/bin/sh\" failed with status 3");
 	expect_end_of_message(invalid, VD_FORBIDDEN, "it is not an ExecCredential. no login");
-	assert_status(run(hanging, 1000, &error), VD_TIMEOUT);
-	assert_non_null(strstr(error.message, "took longer than 1 s: open https://x"));
+}
+
+struct running {
+	struct vdi_exec_credential *credential;
+	struct vd_error		    error;
+};
+
+static void *fetch(void *arg)
+{
+	struct running	      *running = arg;
+	struct vdi_exec_answer answer;
+
+	assert_status(vdi_exec_credential_fetch(running->credential, &answer, &running->error), VD_CLOSED);
+	assert_status(vdi_exec_credential_fetch(running->credential, &answer, NULL), VD_CLOSED);
+	return NULL;
+}
+
+/* Runs a script, which makes the file $0 when it is to be stopped by another thread. */
+static void stop_one(char *script, struct vd_error *ret_error)
+{
+	char api_version[] = "client.authentication.k8s.io/v1", command[] = "/bin/sh", option[] = "-c";
+	char folder[TEMP_FOLDER_SIZE], path[200];
+	struct vdi_exec_plan	plan = { .api_version = api_version,
+					 .command = command,
+					 .arguments = { command, option, script, path } };
+	struct vdi_exec_cluster cluster = { "https://127.0.0.1:1" };
+	struct running		running = { 0 };
+	pthread_t		thread;
+
+	temp_folder_make(folder);
+	snprintf(path, sizeof path, "%s/runs", folder);
+	assert_status(vdi_exec_credential_new(&plan, &cluster, &running.credential), VD_OK);
+	assert_int_equal(pthread_create(&thread, NULL, fetch, &running), 0);
+	AWAIT(access(path, F_OK) == 0);
+	vdi_exec_credential_stop(running.credential);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	*ret_error = running.error;
+	vdi_exec_credential_free(running.credential);
+	temp_folder_remove(folder);
+}
+
+/* The message has what was printed until then. */
+static void a_program_that_hangs_is_stopped(void **state)
+{
+	static char	script[] = "echo open https://x >&2; >$0; exec sleep 1000";
+	struct vd_error error;
+
+	(void) state;
+	stop_one(script, &error);
+	assert_string_equal(error.message, "the credential program \"/bin/sh\" was ended: open https://x");
+}
+
+/* It left its group for that of this process. */
+static void a_program_of_another_group_is_ended(void **state)
+{
+	static char script[] =
+		"exec python3 -c 'import os, signal, sys; os.setpgid(0, os.getpgid(os.getppid())); "
+		"open(sys.argv[1], \"w\"); signal.pause()' $0";
+	struct vd_error error;
+
+	(void) state;
+	stop_one(script, &error);
+	assert_string_equal(error.message, "the credential program \"/bin/sh\" was ended");
 }
 
 static void control_characters_are_escaped(void **state)
@@ -314,6 +373,8 @@ int main(void)
 		cmocka_unit_test(what_it_left_behind_is_ended),
 		cmocka_unit_test(more_than_anyone_needs_is_refused),
 		cmocka_unit_test(its_stderr_is_in_the_message),
+		cmocka_unit_test(a_program_that_hangs_is_stopped),
+		cmocka_unit_test(a_program_of_another_group_is_ended),
 		cmocka_unit_test(control_characters_are_escaped),
 		cmocka_unit_test(the_end_of_a_long_text_is_shown),
 		cmocka_unit_test(one_that_succeeds_may_print),
