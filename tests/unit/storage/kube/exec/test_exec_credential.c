@@ -2,8 +2,11 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "await.h"
@@ -17,6 +20,26 @@
 
 static char printed[256]; /* by the last successful run */
 
+/* Signals to groups so far, and those among them whose leader had been reaped already: its id may be another
+ * group's. */
+static _Atomic unsigned group_kills, late_kills;
+
+/* Takes the place of libc's function. */
+int kill(pid_t pid, int number)
+{
+	siginfo_t info;
+
+	if (pid < 0) {
+		atomic_fetch_add(&group_kills, 1);
+		if (waitid(P_PID, (id_t) -pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+			atomic_fetch_add(&late_kills, 1);
+	}
+	return (int) syscall(SYS_kill, pid, number);
+}
+
+/* The group of a run is ended, once. */
+static bool has_group = true;
+
 /* Runs text in a shell, for at most timeout_ms (0: the default). */
 static vd_status run(char *text, int64_t timeout_ms, struct vd_error *reterr)
 {
@@ -28,12 +51,15 @@ static vd_status run(char *text, int64_t timeout_ms, struct vd_error *reterr)
 	struct vdi_exec_cluster	    cluster = { "https://127.0.0.1:1" };
 	struct vdi_exec_credential *credential;
 	struct vdi_exec_answer	    answer;
+	unsigned		    kills = atomic_load(&group_kills);
 	vd_status		    status;
 
 	assert_status(vdi_exec_credential_new(&plan, &cluster, &credential), VD_OK);
 	status = vdi_exec_credential_fetch(credential, &answer, reterr);
 	if (status == VD_OK)
 		snprintf(printed, sizeof printed, "%s", answer.printed);
+	assert_int_equal(atomic_load(&group_kills), kills + has_group);
+	assert_int_equal(atomic_load(&late_kills), 0);
 	assert_null(vdi_exec_credential_free(credential));
 	return status;
 }
@@ -55,6 +81,19 @@ static void one_that_does_not_end_is_ended(void **state)
 
 	(void) state;
 	assert_status(run(text, 50, NULL), VD_TIMEOUT);
+}
+
+/* The end of the program and that of its time come at once, in any order. */
+static void one_that_ends_at_the_deadline(void **state)
+{
+	static char text[] = CREDENTIAL;
+
+	(void) state;
+	for (int64_t i = 0; i < 120; i++) {
+		vd_status status = run(text, 1 + i % 12, NULL);
+
+		assert_true(status == VD_OK || status == VD_TIMEOUT);
+	}
 }
 
 /* Its children hold the pipe open, and are ended with it. */
@@ -283,12 +322,14 @@ static void a_process_that_ignores_sigchld(void **state)
 	struct vd_error error = { 0 };
 
 	(void) state;
+	has_group = false;
 	set_sigchld(SIG_IGN, 0);
 	assert_status(run(text, 0, &error), VD_FORBIDDEN);
 	assert_non_null(strstr(error.message, "cannot be run while this process ignores SIGCHLD"));
 	set_sigchld(SIG_DFL, SA_NOCLDWAIT);
 	assert_status(run(text, 0, NULL), VD_FORBIDDEN);
 	set_sigchld(SIG_DFL, 0);
+	has_group = true;
 	assert_status(run(text, 0, NULL), VD_OK);
 }
 
@@ -319,6 +360,7 @@ static void a_status_that_is_lost(void **state)
 	pthread_t	 thread;
 
 	(void) state;
+	has_group = false; /* it ended, and its id is free */
 	temp_folder_make(folder);
 	snprintf(path, sizeof path, "%s/runs", folder);
 	snprintf(text, sizeof text, "cd %s; " CREDENTIAL "; >runs; while [ ! -e go ]; do :; done", folder);
@@ -328,6 +370,7 @@ static void a_status_that_is_lost(void **state)
 	touch(folder, "go");
 	assert_int_equal(pthread_join(thread, (void **) &error), 0);
 	set_sigchld(SIG_DFL, 0);
+	has_group = true;
 	assert_non_null(strstr(error->message, "unknown status"));
 	temp_folder_remove(folder);
 }
@@ -370,6 +413,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_hangs_is_ended),
 		cmocka_unit_test(one_that_does_not_end_is_ended),
+		cmocka_unit_test(one_that_ends_at_the_deadline),
 		cmocka_unit_test(what_it_left_behind_is_ended),
 		cmocka_unit_test(more_than_anyone_needs_is_refused),
 		cmocka_unit_test(its_stderr_is_in_the_message),
