@@ -284,6 +284,8 @@ static bool is_repeatable(const struct discovery *discovery, vd_status status, v
 		return false;
 	if (step_of(reading) == STEP_VERSIONS && reading->code)
 		return false; /* the server behind this version is down */
+	if (reading->code >= 300 && reading->code < 400)
+		return false; /* a redirect stays one: a proxy or a login page */
 	return now.ns < reading->deadline.ns;
 }
 

@@ -1,6 +1,7 @@
 /* One actor runs the client and delivers the answers that are due. */
 #include "kube_routes.h"
 
+#include <stdio.h>
 #include <sys/queue.h>
 
 #include "base.h"
@@ -54,6 +55,7 @@ struct kube_route *kube_routes_set(struct kube_routes *routes, const char *path,
 	route->body = body;
 	route->size = 0;
 	route->plain = NULL;
+	route->location = NULL;
 	route->retry_after_s = 0;
 	return route;
 }
@@ -94,6 +96,7 @@ static void deliver(struct exchange *exchange)
 		body = route->plain;
 	size = route && route->size && body == route->body ? route->size : strlen(body);
 	head.retry_after_s = route ? route->retry_after_s : 0;
+	snprintf(head.location, sizeof head.location, "%s", route && route->location ? route->location : "");
 	exchange->handler.head(exchange->handler.arg, &head);
 	while (size && !exchange->is_canceled) {
 		piece = current->piece ? VDI_MIN(current->piece, size) : size;

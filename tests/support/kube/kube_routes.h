@@ -16,6 +16,7 @@ struct kube_route {
 	size_t	    size; /* 0: strlen */
 	unsigned    retry_after_s;
 	unsigned    requests; /* so far */
+	const char *location; /* NULL: none */
 	/* Sent instead if the request accepts only application/json; NULL: the same. */
 	const char *plain;
 };

@@ -262,6 +262,23 @@ static void a_fresh_find_reads_again(void **state)
 }
 
 /* Lost connections and answers that mean "later" are repeated; others are the result. */
+/* It is not repeated until the time for discovery is over. */
+static void a_redirect_is_the_answer(void **state)
+{
+	struct fixture f;
+	struct found   found;
+
+	(void) state;
+	setup(&f, 4);
+	serve_aggregated();
+	kube_routes_set(&routes, "/api", 302, "<html>log in</html>")->location = "https://login.example/";
+	found = find(&f, "pods");
+	assert_status(found.status, VD_UNAVAILABLE);
+	assert_non_null(strstr(found.message, "a redirect to https://login.example/: "));
+	assert_int_equal(kube_routes_at(&routes, "/api")->requests, 1);
+	teardown(&f);
+}
+
 static void failures_of_the_server(void **state)
 {
 	struct fixture f;
@@ -480,6 +497,7 @@ int main(void)
 		cmocka_unit_test(one_reading_for_all_callers),
 		cmocka_unit_test(a_missing_name_is_read_again_after_ten_seconds),
 		cmocka_unit_test(a_fresh_find_reads_again),
+		cmocka_unit_test(a_redirect_is_the_answer),
 		cmocka_unit_test(failures_of_the_server),
 		cmocka_unit_test(known_names_survive_an_outage),
 		cmocka_unit_test(an_endless_document_is_cut),

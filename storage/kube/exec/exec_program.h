@@ -22,8 +22,8 @@ struct vdi_exec_program {
 	int64_t		    timeout_ms;
 	const _Atomic bool *is_stopped; /* true: the run ends within 0.2 s */
 
-	/* Results, also of a failed run. The end of the text if it is long; control characters, backslashes and
-	 * bytes that are not UTF-8 are escaped (\n, \x1b). */
+	/* Results, also of a failed run: the end of the text if it is long, with control characters,
+	 * backslashes and bytes that are not UTF-8 escaped (\n, \x1b). */
 	char name[VDI_EXEC_NAME_SIZE];	     /* the command, for messages */
 	char printed[VDI_EXEC_PRINTED_SIZE]; /* on stderr */
 };

@@ -2,8 +2,11 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "await.h"
@@ -17,6 +20,26 @@
 
 static char printed[256]; /* by the last successful run */
 
+/* Signals to groups so far, and those among them whose leader had been reaped already: its id may be another
+ * group's. */
+static _Atomic unsigned group_kills, late_kills;
+
+/* Takes the place of libc's function. */
+int kill(pid_t pid, int number)
+{
+	siginfo_t info;
+
+	if (pid < 0) {
+		atomic_fetch_add(&group_kills, 1);
+		if (waitid(P_PID, (id_t) -pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+			atomic_fetch_add(&late_kills, 1);
+	}
+	return (int) syscall(SYS_kill, pid, number);
+}
+
+/* The group of a run is ended, once. */
+static bool has_group = true;
+
 /* Runs text in a shell, for at most timeout_ms (0: the default). */
 static vd_status run(char *text, int64_t timeout_ms, struct vd_error *reterr)
 {
@@ -28,12 +51,15 @@ static vd_status run(char *text, int64_t timeout_ms, struct vd_error *reterr)
 	struct vdi_exec_cluster	    cluster = { "https://127.0.0.1:1" };
 	struct vdi_exec_credential *credential;
 	struct vdi_exec_answer	    answer;
+	unsigned		    kills = atomic_load(&group_kills);
 	vd_status		    status;
 
 	assert_status(vdi_exec_credential_new(&plan, &cluster, &credential), VD_OK);
 	status = vdi_exec_credential_fetch(credential, &answer, reterr);
 	if (status == VD_OK)
 		snprintf(printed, sizeof printed, "%s", answer.printed);
+	assert_int_equal(atomic_load(&group_kills), kills + has_group);
+	assert_int_equal(atomic_load(&late_kills), 0);
 	assert_null(vdi_exec_credential_free(credential));
 	return status;
 }
@@ -55,6 +81,19 @@ static void one_that_does_not_end_is_ended(void **state)
 
 	(void) state;
 	assert_status(run(text, 50, NULL), VD_TIMEOUT);
+}
+
+/* The end of the program and that of its time come at once, in any order. */
+static void one_that_ends_at_the_deadline(void **state)
+{
+	static char text[] = CREDENTIAL;
+
+	(void) state;
+	for (int64_t i = 0; i < 120; i++) {
+		vd_status status = run(text, 1 + i % 12, NULL);
+
+		assert_true(status == VD_OK || status == VD_TIMEOUT);
+	}
 }
 
 /* Its children hold the pipe open, and are ended with it. */
@@ -119,21 +158,80 @@ static void expect_end_of_message(char *text, vd_status status, const char *end)
 static void its_stderr_is_in_the_message(void **state)
 {
 	static char failed[] = "echo ' no login: run x login ' >&2; exit 3", silent[] = "exit 3",
-		    invalid[] = "echo '{}'; echo no login >&2",
-		    hanging[] = "echo open https://x >&2; sleep 1000";
-	struct vd_error error = { 0 };
+		    invalid[] = "echo '{}'; echo no login >&2";
 
 	(void) state;
 	expect_end_of_message(failed, VD_FORBIDDEN, "\" failed with status 3: no login: run x login");
 	expect_end_of_message(silent, VD_FORBIDDEN, "\"/bin/sh\" failed with status 3");
 	expect_end_of_message(invalid, VD_FORBIDDEN, "it is not an ExecCredential. no login");
-	assert_status(run(hanging, 1000, &error), VD_TIMEOUT);
-	assert_non_null(strstr(error.message, "took longer than 1 s: open https://x"));
+}
+
+struct running {
+	struct vdi_exec_credential *credential;
+	struct vd_error		    error;
+};
+
+static void *fetch(void *arg)
+{
+	struct running	      *running = arg;
+	struct vdi_exec_answer answer;
+
+	assert_status(vdi_exec_credential_fetch(running->credential, &answer, &running->error), VD_CLOSED);
+	assert_status(vdi_exec_credential_fetch(running->credential, &answer, NULL), VD_CLOSED);
+	return NULL;
+}
+
+/* Runs a script, which makes the file $0 when it is to be stopped by another thread. */
+static void stop_one(char *script, struct vd_error *ret_error)
+{
+	char api_version[] = "client.authentication.k8s.io/v1", command[] = "/bin/sh", option[] = "-c";
+	char folder[TEMP_FOLDER_SIZE], path[200];
+	struct vdi_exec_plan	plan = { .api_version = api_version,
+					 .command = command,
+					 .arguments = { command, option, script, path } };
+	struct vdi_exec_cluster cluster = { "https://127.0.0.1:1" };
+	struct running		running = { 0 };
+	pthread_t		thread;
+
+	temp_folder_make(folder);
+	snprintf(path, sizeof path, "%s/runs", folder);
+	assert_status(vdi_exec_credential_new(&plan, &cluster, &running.credential), VD_OK);
+	assert_int_equal(pthread_create(&thread, NULL, fetch, &running), 0);
+	AWAIT(access(path, F_OK) == 0);
+	vdi_exec_credential_stop(running.credential);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	*ret_error = running.error;
+	vdi_exec_credential_free(running.credential);
+	temp_folder_remove(folder);
+}
+
+/* The message has what was printed until then. */
+static void a_program_that_hangs_is_stopped(void **state)
+{
+	static char	script[] = "echo open https://x >&2; >$0; exec sleep 1000";
+	struct vd_error error;
+
+	(void) state;
+	stop_one(script, &error);
+	assert_string_equal(error.message, "the credential program \"/bin/sh\" was ended: open https://x");
+}
+
+/* It left its group for that of this process. */
+static void a_program_of_another_group_is_ended(void **state)
+{
+	static char script[] =
+		"exec python3 -c 'import os, signal, sys; os.setpgid(0, os.getpgid(os.getppid())); "
+		"open(sys.argv[1], \"w\"); signal.pause()' $0";
+	struct vd_error error;
+
+	(void) state;
+	stop_one(script, &error);
+	assert_string_equal(error.message, "the credential program \"/bin/sh\" was ended");
 }
 
 static void control_characters_are_escaped(void **state)
 {
-	/* A second line, colours, DEL, a backslash, Latin 1, U+009B (a control character), e with an accent. */
+	/* A second line, colours, DEL, a backslash, Latin 1, a control character above ASCII, a letter. */
 	static char text[] =
 		"printf '\\n a\\n\\033[1mb\\177 \\\\ \\351 \\302\\233 \\303\\251 \\0c\\r\\n' >&2; exit 1";
 
@@ -224,12 +322,14 @@ static void a_process_that_ignores_sigchld(void **state)
 	struct vd_error error = { 0 };
 
 	(void) state;
+	has_group = false;
 	set_sigchld(SIG_IGN, 0);
 	assert_status(run(text, 0, &error), VD_FORBIDDEN);
 	assert_non_null(strstr(error.message, "cannot be run while this process ignores SIGCHLD"));
 	set_sigchld(SIG_DFL, SA_NOCLDWAIT);
 	assert_status(run(text, 0, NULL), VD_FORBIDDEN);
 	set_sigchld(SIG_DFL, 0);
+	has_group = true;
 	assert_status(run(text, 0, NULL), VD_OK);
 }
 
@@ -260,6 +360,7 @@ static void a_status_that_is_lost(void **state)
 	pthread_t	 thread;
 
 	(void) state;
+	has_group = false; /* it ended, and its id is free */
 	temp_folder_make(folder);
 	snprintf(path, sizeof path, "%s/runs", folder);
 	snprintf(text, sizeof text, "cd %s; " CREDENTIAL "; >runs; while [ ! -e go ]; do :; done", folder);
@@ -269,6 +370,7 @@ static void a_status_that_is_lost(void **state)
 	touch(folder, "go");
 	assert_int_equal(pthread_join(thread, (void **) &error), 0);
 	set_sigchld(SIG_DFL, 0);
+	has_group = true;
 	assert_non_null(strstr(error->message, "unknown status"));
 	temp_folder_remove(folder);
 }
@@ -311,9 +413,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_hangs_is_ended),
 		cmocka_unit_test(one_that_does_not_end_is_ended),
+		cmocka_unit_test(one_that_ends_at_the_deadline),
 		cmocka_unit_test(what_it_left_behind_is_ended),
 		cmocka_unit_test(more_than_anyone_needs_is_refused),
 		cmocka_unit_test(its_stderr_is_in_the_message),
+		cmocka_unit_test(a_program_that_hangs_is_stopped),
+		cmocka_unit_test(a_program_of_another_group_is_ended),
 		cmocka_unit_test(control_characters_are_escaped),
 		cmocka_unit_test(the_end_of_a_long_text_is_shown),
 		cmocka_unit_test(one_that_succeeds_may_print),
