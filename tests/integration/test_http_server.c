@@ -256,7 +256,7 @@ static void two_identities_are_none(void **state)
 			 "a\r\nAuthorization: Bearer b\r\n\r\n");
 }
 
-/* rules: R-636 */
+/* rules: R-636, T-209 */
 static void draining_ends_watches_cleanly(void **state)
 {
 	struct http_client client = http_client_open();
@@ -338,7 +338,7 @@ static void r745_requests_are_counted_by_verb_and_code(void **state)
 	assert_true(metric_of("vedette_cache_objects{group=\"\",resource=\"secrets\"}") == 1);
 }
 
-/* rules */
+/* rules, T-209 */
 static void r741_events_sizes_and_r744_running_watches_are_counted(void **state)
 {
 	struct http_client client = http_client_open();
