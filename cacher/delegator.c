@@ -166,6 +166,8 @@ static vd_status check_decoded(struct list_call *call, const struct vdi_storage_
 {
 	if (page->undecodable_count == 0 || (call->cacher->options.skip_undecodable && !call->is_single))
 		return VD_OK;
+	for (size_t i = 0; page->objects[i]; i++)
+		call->evaluated++;
 	vd_error_set(&call->error, VD_UNDECODABLE, "failed to read one or more %s from the storage: %s",
 		     call->cacher->options.resource, error ? error->message : "");
 	return VD_UNDECODABLE;
@@ -176,7 +178,6 @@ static vd_status take_page(struct list_call *call, const struct vdi_storage_page
 	int64_t limit = call->plan.store_limit;
 
 	call->page->candidate_count = VDI_MAX(call->page->candidate_count, page->count);
-	call->fetched += page->object_count;
 	for (size_t i = 0; i < page->object_count; i++) {
 		call->evaluated++;
 		call->page_keys++;
@@ -249,6 +250,7 @@ static void on_page(void *arg, vd_status status, const struct vdi_storage_page *
 		answer(call, VD_TOO_LARGE_REVISION, NULL, &call->error);
 		return;
 	}
+	call->fetched += page->object_count;
 	status = check_decoded(call, page, error);
 	if (status == VD_OK)
 		status = take_page(call, page, &is_full);

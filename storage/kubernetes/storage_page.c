@@ -2,6 +2,7 @@
 #include "key_range.h"
 #include "storage_state.h"
 #include "store.h"
+#include "undecodable.h"
 
 struct read_call {
 	struct vdi_storage  *storage;
@@ -52,8 +53,11 @@ static void answer_page(struct read_call *call, const struct vd_range_result *re
 			vdi_storage_metrics_undecodable(call->storage->metrics);
 			page.undecodable_count++;
 		}
-		if (status != VD_OK && first_error.code == VD_OK)
+		if (status != VD_OK && first_error.code == VD_OK) {
 			first_error = error;
+			if (status != VD_NOMEM)
+				(void) vdi_undecodable_item(&first_error, result->kvs[i]);
+		}
 	}
 	if (status == VD_NOMEM)
 		call->page_done(call->arg, VD_NOMEM, NULL, &error);

@@ -25,6 +25,11 @@ vd_status vdi_undecodable(struct vd_error *error, const struct vd_kv *kv)
 	return wrap(error, kv, "Internal error occurred: ");
 }
 
+vd_status vdi_undecodable_item(struct vd_error *error, const struct vd_kv *kv)
+{
+	return wrap(error, kv, "");
+}
+
 /* Upstream recognizes here only values that could not be transformed. */
 vd_status vdi_undecodable_deleted(struct vd_error *error, const struct vd_kv *kv)
 {

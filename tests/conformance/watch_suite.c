@@ -368,6 +368,7 @@ static void t053_t055_r480_from_zero_and_from_a_revision(void **state)
 	}
 }
 
+/* rules: R-554 */
 static void t056_t060_t128_who_does_not_read_keeps_a_prefix_and_delays_nobody(void **state)
 {
 	EACH_SEED(seed)

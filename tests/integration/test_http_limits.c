@@ -163,7 +163,7 @@ static void assert_has(const char *text, const char *part)
 		fail_msg("no \"%s\" in: %s", part, text ? text : "");
 }
 
-/* rules: R-745 */
+/* rules: R-745, T-209 */
 static void r650_r651_r652_requests_have_their_time(void **state)
 {
 	static const struct linger at_once = { .l_onoff = 1 };

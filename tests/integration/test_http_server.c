@@ -256,7 +256,7 @@ static void two_identities_are_none(void **state)
 			 "a\r\nAuthorization: Bearer b\r\n\r\n");
 }
 
-/* rules: R-636 */
+/* rules: R-636, T-209 */
 static void draining_ends_watches_cleanly(void **state)
 {
 	struct http_client client = http_client_open();
@@ -338,7 +338,7 @@ static void r745_requests_are_counted_by_verb_and_code(void **state)
 	assert_true(metric_of("vedette_cache_objects{group=\"\",resource=\"secrets\"}") == 1);
 }
 
-/* rules */
+/* rules, T-209 */
 static void r741_events_sizes_and_r744_running_watches_are_counted(void **state)
 {
 	struct http_client client = http_client_open();
@@ -368,6 +368,17 @@ static void r741_events_sizes_and_r744_running_watches_are_counted(void **state)
 		continue;
 	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("WATCH", "namespace") ",code=\"200\"}") ==
 		    1);
+	/* A state without a bookmark at its end is no streamed list: it has no latency. */
+	client = http_client_open();
+	http_client_send(&client, "GET " SECRETS "?watch=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	free(http_client_read_until(&client, "\r\n\r\n"));
+	text = http_client_read_chunk(&client);
+	assert_non_null(text);
+	free(text);
+	assert_true(metric_of("apiserver_watch_events_total" OF_SECRETS "}") == 3);
+	assert_true(metric_of("apiserver_watch_list_duration_seconds_count" OF_SECRETS
+			      ",scope=\"namespace\"}") == 1);
+	http_client_close(&client);
 }
 
 static void the_dump_is_valid_under_load(void **state)

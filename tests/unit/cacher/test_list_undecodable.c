@@ -256,8 +256,21 @@ static void o20_r156_the_ten_thousandth_key(void **state)
 	}
 }
 
-/* Who does not leave them out gets an error, and no list without them. rules: T-023 */
-static void r161_or_the_list_fails(void **state)
+static double counted(const struct world *world, enum vdi_metric_id id, const char *index)
+{
+	const char	  *values[] = { "", "pods", "etcd", index };
+	struct vdi_metric *metric;
+	double		   value;
+
+	assert_status(vdi_metric_get(vdi_env_metrics(world->f.env), id, values, &metric), VD_OK);
+	value = vdi_metric_value(metric);
+	vdi_metric_release(metric);
+	return value;
+}
+
+/* Who does not leave them out gets an error, and no list without them. What was read up to there is counted
+ * (R-162). rules: T-023 */
+static void r161_r162_or_the_list_fails(void **state)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 	struct vd_list	      *list = NULL;
@@ -274,7 +287,13 @@ static void r161_or_the_list_fails(void **state)
 	vd_list_free(list);
 	options.limit = 3;
 	assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, &error), VD_UNDECODABLE);
-	assert_non_null(strstr(error.message, "failed to read one or more pods from the storage: "));
+	assert_string_equal(error.message,
+			    "failed to read one or more pods from the storage: object not decodable "
+			    "revision=4: invalid JSON at byte 0: an object was expected");
+	assert_true(counted(&world, VDI_METRIC_STORAGE_LIST_TOTAL, "") == 2);
+	assert_true(counted(&world, VDI_METRIC_STORAGE_LIST_FETCHED_OBJECTS_TOTAL, "") == 5);
+	assert_true(counted(&world, VDI_METRIC_STORAGE_LIST_EVALUATED_OBJECTS_TOTAL, NULL) == 4);
+	assert_true(counted(&world, VDI_METRIC_STORAGE_LIST_RETURNED_OBJECTS_TOTAL, NULL) == 2);
 	world_close(&world);
 }
 
@@ -489,7 +508,7 @@ int main(void)
 		cmocka_unit_test(o20_r156_every_place_of_a_page_from_every_source),
 		cmocka_unit_test(o20_r156_random_places),
 		cmocka_unit_test(o20_r156_the_ten_thousandth_key),
-		cmocka_unit_test(r161_or_the_list_fails),
+		cmocka_unit_test(r161_r162_or_the_list_fails),
 		cmocka_unit_test(r152_one_key_has_no_pages_and_no_siblings),
 		cmocka_unit_test(r157_more_but_no_keys_is_an_error),
 		cmocka_unit_test(o20_what_becomes_undecodable_leaves_the_cache),

@@ -633,6 +633,92 @@ static void t112_r589_a_state_of_the_past_is_whole(void **state)
 	}
 }
 
+/* A sink that is closed at any moment. */
+struct closing {
+	struct vd_watcher *watcher;
+	vd_rev		   last;
+	unsigned	   ended, closed;
+};
+
+static size_t take_until_closed(void *arg, const struct vd_watch_event *events, size_t count)
+{
+	struct closing *closing = arg;
+
+	assert_int_equal(closing->closed + closing->ended, 0);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(events[i].revision, ++closing->last);
+	return count;
+}
+
+static void note_end(void *arg, vd_status reason)
+{
+	struct closing *closing = arg;
+
+	assert_status(reason, VD_CLOSED);
+	assert_int_equal(closing->closed, 0);
+	assert_int_equal(closing->ended++, 0);
+}
+
+static void note_close(void *arg)
+{
+	struct closing *closing = arg;
+
+	assert_int_equal(closing->closed++, 0);
+}
+
+/* While events are delivered, and while the cacher itself ends: the close is told once, nothing comes behind
+ * it, and what came before has no gap.
+ * rules: R-554, R-560, R-564 */
+static void t143_a_close_meets_deliveries_and_the_end(void **state)
+{
+	unsigned some = 0, all = 0, ended = 0;
+
+	(void) state;
+	for (uint64_t seed = 0; seed < 120; seed++) {
+		static struct race race;
+		struct closing	   closing[WATCHERS];
+		vd_rev		   start;
+
+		cacher_fixture_init_preempted(&race.f, seed, 5, VD_US(0));
+		cacher_fixture_open(&race.f, NULL);
+		start = put_pod(&race.f, "ns", "p0", "x", NULL);
+		cacher_fixture_settle(&race.f);
+		for (unsigned i = 0; i < WATCHERS; i++) {
+			struct vd_watch_sink	sink = { take_until_closed, note_end, &closing[i], NULL };
+			struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
+
+			closing[i] = (struct closing) { .last = start };
+			options.revision = start;
+			assert_status(
+				vd_cacher_watch(race.f.cacher, &options, &sink, &closing[i].watcher, NULL),
+				VD_OK);
+		}
+		for (unsigned i = 0; i < 2 * WATCHERS; i++) {
+			start_put(&race, i);
+			for (uint64_t steps = vd_env_random_below(race.f.env, 12); steps; steps--)
+				(void) vdi_sim_step(race.f.env);
+			if (i % 2)
+				continue;
+			if (seed % 2 && i == WATCHERS)
+				vd_cacher_close(race.f.cacher, NULL, NULL);
+			(void) vdi_sim_set_atomic(race.f.env, false);
+			vd_watcher_close(closing[i / 2].watcher, note_close, &closing[i / 2]);
+			(void) vdi_sim_set_atomic(race.f.env, true);
+		}
+		cacher_fixture_settle(&race.f);
+		for (unsigned i = 0; i < WATCHERS; i++) {
+			assert_int_equal(closing[i].closed, 1);
+			ended += closing[i].ended;
+			some += closing[i].last > start;
+			all += closing[i].last == start + 2 * WATCHERS;
+		}
+		if (seed % 2)
+			race.f.cacher = NULL;
+		cacher_fixture_teardown(&race.f);
+	}
+	assert_true(some > 100 && all < some && ended > 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -645,6 +731,7 @@ int main(void)
 		cmocka_unit_test(periodic_progress_comes_again_after_events),
 		cmocka_unit_test(an_embedded_watch_sees_each_event_once),
 		cmocka_unit_test(a_pulled_watch_is_readable_while_it_has_events),
+		cmocka_unit_test(t143_a_close_meets_deliveries_and_the_end),
 		cmocka_unit_test(t112_r589_a_state_of_the_past_is_whole),
 	};
 

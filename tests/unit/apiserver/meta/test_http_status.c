@@ -52,7 +52,7 @@ static void r680_failures_look_as_upstream_writes_them(void **state)
 }
 
 /* Each error of the storage has its code, reason and words for the client.
- * rules: R-113, R-114, R-115, R-116, R-117, R-118, R-119, R-124, R-514, R-583 */
+ * rules: R-113, R-114, R-115, R-116, R-117, R-118, R-119, R-121, R-124, R-514, R-583 */
 static void r680_r690_each_error_has_its_code_and_reason(void **state)
 {
 	static const struct {

@@ -178,6 +178,26 @@ static void r662_only_kubernetes_own_kinds_are_replaced_whatever_their_version(v
 		check(&rows[i]);
 }
 
+/* "" and "0" are no version; any other must be the text that the object has. */
+static void r102_the_version_of_a_sent_object(void **state)
+{
+	static const struct {
+		const char *version;
+		int	    code;
+	} rows[] = { { "", 0 },	     { "0", 0 },    { "7", 0 },	    { "07", 409 },
+		     { "abc", 409 }, { "-7", 409 }, { "7.0", 409 }, { "18446744073709551623", 409 } };
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		char text[160];
+
+		snprintf(text, sizeof text,
+			 "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"%s\"},\"data\":{\"k\":\"w\"}}",
+			 rows[i].version);
+		check(&(struct row) { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, text, rows[i].code,
+				      rows[i].code ? "the object has been modified" : "\"k\":\"w\"" });
+	}
+}
+
 #define SCALE "\"metadata\":{\"name\":\"a\"}"
 
 static void h347_a_scale_is_a_number_that_there_can_be(void **state)
@@ -748,6 +768,7 @@ int main(void)
 		cmocka_unit_test(h347_scales_at_their_borders),
 		cmocka_unit_test(r661_the_object_that_is_written_says_which_it_is),
 		cmocka_unit_test(r662_only_kubernetes_own_kinds_are_replaced_whatever_their_version),
+		cmocka_unit_test(r102_the_version_of_a_sent_object),
 		cmocka_unit_test(h347_a_scale_is_a_number_that_there_can_be),
 		cmocka_unit_test(h347_a_scale_without_a_number_is_zero),
 		cmocka_unit_test(a_custom_kinds_whole_numbers_are_stored_as_such),

@@ -227,10 +227,13 @@ static void r158_how_a_long_read_may_end(void **state)
 		unsigned		ready = 0;
 		struct vd_store_stream *stream;
 		struct vd_store_part	part;
+		struct vd_error		error = { 0 };
 
 		world->toy.has_stream = true;
 		stream = stream_of(world, 0, &ready);
-		assert_status(next_part(world, stream, &part, NULL), VD_CORRUPT);
+		assert_status(next_part(world, stream, &part, &error), VD_CORRUPT);
+		assert_non_null(
+			strstr(error.message, "etcd ended a RangeStream without a revision in its headers"));
 		vd_store_stream_close(stream);
 		world_free(world);
 	}

@@ -275,10 +275,16 @@ static void r107_keys(void **state)
 		{ "n/s", "a", NULL },
 		{ "ns", "..a", "/registry/pods/ns/..a" },
 	};
-	static const char *const bad_prefixes[] = { "", "/", "registry/", "/registry" };
-	struct storage_world	 world = storage_world_new(10);
-	char			 buffer[VDI_STORAGE_KEY_MAX];
-	struct vd_bytes		 key;
+	static const char *const bad_prefixes[][2] = {
+		{ NULL, "resourcePrefix cannot be empty" },
+		{ "", "resourcePrefix cannot be empty" },
+		{ "/", "resourcePrefix cannot be /" },
+		{ "registry/", "resourcePrefix needs to start from /" },
+		{ "/registry", "key prefix \"/registry\" needs to end with /" },
+	};
+	struct storage_world world = storage_world_new(10);
+	char		     buffer[VDI_STORAGE_KEY_MAX];
+	struct vd_bytes	     key;
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -291,12 +297,14 @@ static void r107_keys(void **state)
 	}
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad_prefixes); i++) { /* */
 		struct vdi_storage_options options = { .resource = "pods",
-						       .key_prefix = bad_prefixes[i],
+						       .key_prefix = bad_prefixes[i][0],
 						       .codec = world.codec };
 		struct vdi_storage	  *storage = NULL;
+		struct vd_error		   error = { 0 };
 
-		assert_status(vdi_storage_new(world.env, world.store, &options, &storage, NULL),
+		assert_status(vdi_storage_new(world.env, world.store, &options, &storage, &error),
 			      VD_INVALID_ARGUMENT);
+		assert_string_equal(error.message, bad_prefixes[i][1]);
 	}
 	/* With the longest name there is room for the namespace, and for a slash. */
 	for (size_t size = 0; size < 2; size++) {

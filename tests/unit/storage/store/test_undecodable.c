@@ -37,6 +37,9 @@ static void r165_r168_each_value_has_its_words(void **state)
 		snprintf(expected, sizeof expected, "%s%s", rows[i].is_untransformed ? DELETED : INTERNAL,
 			 rows[i].words);
 		assert_string_equal(error.message, expected);
+		(void) vd_error_set(&error, VD_UNDECODABLE, "why");
+		assert_status(vdi_undecodable_item(&error, kv), VD_UNDECODABLE);
+		assert_string_equal(error.message, rows[i].words);
 		vd_kv_unref(kv);
 	}
 }

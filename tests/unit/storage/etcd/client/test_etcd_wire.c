@@ -197,6 +197,7 @@ static const ProtobufCMessage *random_message(struct vdi_rand *rand, enum etcd_o
 
 /* ---- Answers ---- */
 
+/* rules: E-112 */
 static void e105_to_e112_answers_mean_what_protobuf_says(void **state)
 {
 	struct vdi_rand rand;
