@@ -5,6 +5,7 @@
 
 #include "actor_threads.h"
 #include "mvcc_store.h"
+#include "preempt.h"
 
 static struct vdi_watch *watch_of(struct vd_store_watch *watch)
 {
@@ -485,6 +486,7 @@ static vd_status next_batch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, size
 		/* Read these before the log: if compaction removes events after that, the log reports it. */
 		target = atomic_load_explicit(&mvcc->published, memory_order_acquire);
 		compacted = atomic_load_explicit(&mvcc->compacted, memory_order_acquire);
+		vdi_preempt_point(); /* the writer may publish before settle takes the lock */
 		if (watch->position < compacted)
 			return end_watch(mvcc, watch, VD_EXPIRED);
 		status = walk(&mvcc->log, watch, target, compacted, event_count_max, &budget);

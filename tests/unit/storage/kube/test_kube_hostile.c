@@ -214,7 +214,7 @@ static void no_redirect_takes_the_token_to_another_host(void **state)
 	struct kube_socket server, other;
 	struct vd_kube	  *kube;
 	struct told	   told;
-	char		   named[128];
+	char		   named[160];
 
 	(void) state;
 	kube_socket_start(&other, refuse_token, NULL, NULL, NULL, NULL);

@@ -311,6 +311,60 @@ static void e328_who_reads_a_revision_finds_its_events(void **state)
 	assert_true(early > 20); /* read before the write was answered */
 }
 
+/* A write that is published while a watch looks for events is not lost: the watch gets it at once, or is
+ * woken. */
+static void e328_a_write_meets_a_watch_that_begins_to_wait(void **state)
+{
+	(void) state;
+	for (uint64_t seed = 0; seed < 300; seed++) {
+		struct vd_env		     *env;
+		struct vd_store		     *store;
+		int			      woken = 1;
+		struct vd_store_watch_request request = { .key = K("a"),
+							  .ready = mvcc_count_ready,
+							  .ready_arg = &woken };
+		struct vd_store_watch	     *watch;
+		struct mvcc_call	      call;
+		vd_rev			      seen = 1;
+
+		assert_status(vdi_env_new_sim(seed, NULL, NULL, &env), VD_OK);
+		assert_status(vdi_sim_set_preemptions(env, 6), VD_OK);
+		store = mvcc_store_new(env, NULL);
+		assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
+		for (vd_rev revision = 2; revision < 12; revision++) {
+			assert_status(mvcc_submit_put(store, "a", "1", &call), VD_OK);
+			for (uint64_t steps = vd_env_random_below(env, 3); steps; steps--)
+				(void) vdi_sim_step(env);
+			for (bool is_idle = false; seen < revision;) {
+				struct vd_store_batch batch;
+				vd_status	      status;
+
+				if (woken == 0) {
+					assert_false(is_idle);
+					vdi_sim_run_until_idle(env);
+					is_idle = true;
+					continue;
+				}
+				woken = 0;
+				is_idle = false;
+				(void) vdi_sim_set_atomic(env, false);
+				status = vd_store_watch_next(watch, 1, &batch, NULL);
+				(void) vdi_sim_set_atomic(env, true);
+				if (status == VD_AGAIN)
+					continue;
+				assert_status(status, VD_OK);
+				seen += (vd_rev) batch.event_count;
+				assert_int_equal(batch.revision, seen);
+				woken = 1; /* until it says that there is nothing */
+			}
+		}
+		vdi_sim_run_until_idle(env);
+		vd_store_watch_close(watch);
+		vd_store_close_wait(store);
+		vd_env_free(env);
+	}
+}
+
 static void count_closed(void *arg)
 {
 	++*(int *) arg;
@@ -359,6 +413,7 @@ int main(void)
 		cmocka_unit_test(an_idle_watch_pins_nothing),
 		cmocka_unit_test(ready_is_not_called_after_close),
 		cmocka_unit_test(e328_who_reads_a_revision_finds_its_events),
+		cmocka_unit_test(e328_a_write_meets_a_watch_that_begins_to_wait),
 		cmocka_unit_test(e358_a_closed_store_opens_no_watch),
 		cmocka_unit_test(e340_a_tick_tells_progress_from_the_start_on),
 	};
