@@ -633,7 +633,7 @@ static vd_status wait_for(struct cacher_fixture *f, struct finished *finished)
 }
 
 /* rules */
-/* From the question to the answer, for the pages of the consistency checker too. The store answers at once. */
+/* From the question to the answer, for pages of the consistency checker too. The store answers at once. */
 static void r723_a_request_takes_as_long_as_its_answer(void **state)
 {
 	struct cacher_fixture f;

@@ -719,6 +719,7 @@ static void a_program_changes_its_mind(void **state)
 		vdi_kube_identity_configured(identity);
 		vdi_kube_identity_accepted(identity);
 		vdi_kube_identity_refused(identity, take(identity).generation);
+		vdi_sim_advance(world.env, VD_SECONDS(10)); /* then it is run at once again */
 	}
 	close_identity(identity);
 }
