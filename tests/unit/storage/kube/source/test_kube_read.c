@@ -349,6 +349,137 @@ static void a_list_continues(void **state)
 	end();
 }
 
+/* The list of one key is that of its namespace, of which only the key's object is wanted. */
+static void a_key_at_a_revision_is_taken_from_a_list(void **state)
+{
+	static const struct kube_script_answer answers[] = {
+		{ .code = 200, .body = LIST("", POD("w", "3") "," POD("x", "4") "," POD("x0", "5")) },
+		{ .code = 200, .body = LIST("", POD("w", "3") "," POD("x0", "5")) },
+	};
+	struct answer answer;
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, VDI_ARRAY_SIZE(answers));
+	answer = range(PREFIX "a/x", strlen(PREFIX "a/x"), "", 7, 0);
+	assert_status(answer.status, VD_OK);
+	assert_string_equal(answer.keys, PREFIX "a/x ");
+	assert_int_equal(answer.total, 1);
+	assert_int_equal(answer.revision, 7);
+	answer = range(PREFIX "a/x", strlen(PREFIX "a/x"), "", 7, 0);
+	assert_status(answer.status, VD_OK);
+	assert_string_equal(answer.keys, "");
+	assert_int_equal(answer.total, 0);
+	end();
+}
+
+/* A page that is too long is requested with an eighth of its objects, down to one. */
+static void a_page_that_is_too_long_is_requested_in_parts(void **state)
+{
+	static const struct kube_script_answer too_long[] = {
+		{ .code = 200, .status = VD_TOO_BIG }, { .code = 200, .status = VD_TOO_BIG },
+		{ .code = 200, .status = VD_TOO_BIG }, { .code = 200, .status = VD_TOO_BIG },
+		{ .code = 200, .body = LIST("", "") },
+	};
+	static const struct kube_script_answer other[] = { { .code = 403, .status = VD_TOO_BIG },
+							   { .code = 200, .body = LIST("", "") } };
+	static const struct kube_script_answer passes[] = { { .code = 200, .status = VD_TOO_BIG },
+							    { .code = 200, .body = LIST("t", POD("k", "3")) },
+							    { .code = 200,
+							      .body = LIST("", POD("m", "4")) } };
+	static const char *const	       paths[] = { "/api/v1/pods?limit=500", "/api/v1/pods?limit=62",
+							   "/api/v1/pods?limit=7", "/api/v1/pods?limit=1" };
+	struct answer			       answer;
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, too_long, VDI_ARRAY_SIZE(too_long));
+	assert_status(range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 0).status, VD_TOO_BIG);
+	assert_int_equal(world.script.request_count, VDI_ARRAY_SIZE(paths));
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(paths); i++)
+		assert_string_equal(world.script.requests[i].path, paths[i]);
+	end();
+	/* Not if it is no page. */
+	begin(&pods, NULL, PREFIX, other, VDI_ARRAY_SIZE(other));
+	assert_true(range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 0).status != VD_OK);
+	assert_int_equal(world.script.request_count, 1);
+	end();
+	/* The pages that follow have the same length. */
+	begin(&pods, NULL, PREFIX, passes, VDI_ARRAY_SIZE(passes));
+	answer = range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 0);
+	assert_status(answer.status, VD_OK);
+	assert_string_equal(answer.keys, PREFIX "a/k " PREFIX "a/m ");
+	assert_string_equal(last_path(), "/api/v1/pods?limit=62&continue=t");
+	end();
+}
+
+/* A delay that the server asked for is over with the call that it refused. */
+static void a_refused_question_delays_no_other_one(void **state)
+{
+	static const struct kube_script_answer answers[] = {
+		{ .code = 429, .body = "{}", .retry_after_s = 100 },
+		{ .code = 200, .body = LIST("", "") },
+	};
+	struct answer answer;
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, VDI_ARRAY_SIZE(answers));
+	answer = range("/registry/pods", strlen("/registry/pods"), "", 0, 1);
+	assert_status(answer.status, VD_UNAVAILABLE);
+	assert_int_equal(world.script.request_count, 1);
+	answer = range("/registry/pods", strlen("/registry/pods"), "", 0, 1);
+	assert_status(answer.status, VD_OK);
+	assert_int_equal(answer.revision, 7);
+	end();
+}
+
+/* Codes of a refused list, for a range at a revision and for one of the newest state. */
+static void refused_lists_are_errors_of_a_store(void **state)
+{
+	static const struct {
+		int	  code;
+		vd_status newest, exact;
+	} rows[] = {
+		{ 429, VD_UNAVAILABLE, VD_UNAVAILABLE },
+		{ 404, VD_UNAVAILABLE, VD_UNAVAILABLE },
+		{ 410, VD_EXPIRED, VD_EXPIRED },
+		{ 503, VD_UNAVAILABLE, VD_UNAVAILABLE },
+		{ 504, VD_TIMEOUT, VD_TOO_LARGE_REVISION },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (unsigned is_exact = 0; is_exact < 2; is_exact++) {
+			/* The delay is longer than a request may last, so it is not sent again. */
+			const struct kube_script_answer refusal = { .code = rows[i].code,
+								    .body = "{}",
+								    .retry_after_s = 100 };
+			struct answer			answer;
+
+			begin(&pods, NULL, PREFIX, &refusal, 1);
+			answer = range(PREFIX, strlen(PREFIX), PREFIX_END, is_exact ? 7 : 0, 0);
+			assert_status(answer.status, is_exact ? rows[i].exact : rows[i].newest);
+			assert_int_equal(world.script.request_count, 1);
+			end();
+		}
+}
+
+/* A token is text of the server, also with bytes that have a meaning in a query. */
+static void a_token_is_escaped(void **state)
+{
+	static const struct kube_script_answer answers[] = {
+		{ .code = 200, .body = LIST("a+b/c=&d%", POD("k", "3")) },
+		{ .code = 200, .body = LIST("", POD("m", "4")) },
+	};
+	struct answer answer;
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, VDI_ARRAY_SIZE(answers));
+	answer = range(PREFIX, strlen(PREFIX), PREFIX_END, 7, 0);
+	assert_status(answer.status, VD_OK);
+	assert_int_equal(answer.count, 2);
+	assert_string_equal(last_path(), "/api/v1/pods?limit=500&continue=a%2Bb%2Fc%3D%26d%25");
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -358,6 +489,11 @@ int main(void)
 		cmocka_unit_test(a_store_has_a_resource_and_a_scope),
 		cmocka_unit_test(a_list_is_cut_to_the_interval),
 		cmocka_unit_test(a_list_continues),
+		cmocka_unit_test(a_key_at_a_revision_is_taken_from_a_list),
+		cmocka_unit_test(a_page_that_is_too_long_is_requested_in_parts),
+		cmocka_unit_test(a_refused_question_delays_no_other_one),
+		cmocka_unit_test(refused_lists_are_errors_of_a_store),
+		cmocka_unit_test(a_token_is_escaped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
