@@ -4,6 +4,7 @@
 #include "actor_sim.h"
 #include "kube_client.h"
 #include "kube_script.h"
+#include "kube_source.h"
 #include "vdtest.h"
 
 static struct {
@@ -480,6 +481,109 @@ static void a_token_is_escaped(void **state)
 	end();
 }
 
+/* A list without a revision is no state, and its newest object may be as new as the list. */
+static void a_list_has_a_revision(void **state)
+{
+	static const struct kube_script_answer none[] = { { .code = 200, .body = "{\"items\":[]}" } };
+	static const struct kube_script_answer newest[] = { { .code = 200,
+							      .body = LIST("", POD("x", "7")) } };
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, none, 1);
+	assert_status(range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 0).status, VD_UNAVAILABLE);
+	end();
+	begin(&pods, NULL, PREFIX, none, 1);
+	assert_status(range("/registry/pods", strlen("/registry/pods"), "", 0, 1).status, VD_UNAVAILABLE);
+	end();
+	begin(&pods, NULL, PREFIX, newest, 1);
+	assert_string_equal(range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 0).keys, PREFIX "a/x ");
+	end();
+}
+
+/* No resource was removed that was never there. */
+static void a_question_about_no_resource_is_an_error(void **state)
+{
+	static const struct kube_script_answer answers[] = { { .code = 404, .body = "{}" } };
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, 1);
+	assert_status(range("/registry/pods", strlen("/registry/pods"), "", 0, 1).status, VD_UNAVAILABLE);
+	end();
+}
+
+/* Only the newest VDI_KUBE_CURSORS answers can be continued with their token. */
+static void sixteen_lists_are_remembered(void **state)
+{
+	struct kube_script_answer answers[VDI_KUBE_CURSORS + 3];
+	char			  bodies[VDI_KUBE_CURSORS + 3][256], path[64], key[64];
+	int			  size;
+
+	(void) state;
+	for (int i = 0; i < VDI_KUBE_CURSORS + 3; i++) {
+		snprintf(
+			bodies[i], sizeof bodies[i],
+			"{\"metadata\":{\"resourceVersion\":\"7\",\"continue\":\"t%02d\"},\"items\":["
+			"{\"metadata\":{\"name\":\"k%02d\",\"namespace\":\"a\",\"resourceVersion\":\"3\"}}]}",
+			i, i);
+		answers[i] = (struct kube_script_answer) { .code = 200, .body = bodies[i] };
+	}
+	begin(&pods, NULL, PREFIX, answers, VDI_ARRAY_SIZE(answers));
+	for (int i = 0; i < VDI_KUBE_CURSORS + 1; i++)
+		assert_true(range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 1).more);
+	size = snprintf(key, sizeof key, PREFIX "a/k00");
+	(void) range(key, (size_t) size + 1, PREFIX_END, 7, 1);
+	assert_string_equal(last_path(), "/api/v1/pods?limit=1" EXACT);
+	/* That answer took the place of k01. */
+	size = snprintf(key, sizeof key, PREFIX "a/k02");
+	(void) range(key, (size_t) size + 1, PREFIX_END, 7, 1);
+	snprintf(path, sizeof path, "/api/v1/pods?limit=1&continue=t02");
+	assert_string_equal(last_path(), path);
+	end();
+}
+
+static void only_the_number_of_a_key_is_counted(void **state)
+{
+	static const struct kube_script_answer answers[] = { { .code = 200, .body = POD("x", "5") } };
+	struct answer			       answer = { 0 };
+	struct vd_range_request request = { .key = vd_bytes_of(PREFIX "a/x"), .count_only = true };
+	struct vd_range_request interval = { .key = vd_bytes_of(PREFIX),
+					     .range_end = vd_bytes_of(PREFIX_END),
+					     .count_only = true };
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, 1);
+	assert_status(vd_store_range(world.store, &interval, on_range, &answer), VD_UNSUPPORTED);
+	assert_status(vd_store_range(world.store, &request, on_range, &answer), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_true(answer.came);
+	assert_int_equal(answer.count, 0);
+	assert_int_equal(answer.total, 1);
+	end();
+}
+
+/* The pages or the object may be of the server before. */
+static void a_read_across_a_restore_is_an_error(void **state)
+{
+	static const struct kube_script_answer answers[] = {
+		{ .code = 200, .body = LIST("", ""), .delay = VD_SECONDS(1) }
+	};
+	struct answer		answer = { 0 };
+	struct vd_range_request request = { .key = vd_bytes_of(PREFIX),
+					    .range_end = vd_bytes_of(PREFIX_END) };
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, 1);
+	assert_status(vd_store_range(world.store, &request, on_range, &answer), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(world.script.request_count, 1);
+	assert_false(answer.came);
+	vdi_kube_source_of(world.store)->epoch++;
+	vdi_sim_advance(world.env, VD_SECONDS(2));
+	assert_true(answer.came);
+	assert_status(answer.status, VD_UNAVAILABLE);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,6 +598,11 @@ int main(void)
 		cmocka_unit_test(a_refused_question_delays_no_other_one),
 		cmocka_unit_test(refused_lists_are_errors_of_a_store),
 		cmocka_unit_test(a_token_is_escaped),
+		cmocka_unit_test(a_list_has_a_revision),
+		cmocka_unit_test(a_question_about_no_resource_is_an_error),
+		cmocka_unit_test(sixteen_lists_are_remembered),
+		cmocka_unit_test(only_the_number_of_a_key_is_counted),
+		cmocka_unit_test(a_read_across_a_restore_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
