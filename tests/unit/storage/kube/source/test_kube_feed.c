@@ -27,15 +27,19 @@ static vd_status on_event(struct vdi_kube_feed *feed, const struct vdi_kube_even
 			  struct vd_error *reterr)
 {
 	(void) feed;
-	(void) event;
 	(void) reterr;
+	assert_int_equal(event->type, VDI_KUBE_ADDED);
+	assert_true(vd_bytes_equal(event->object, vd_bytes_of("{\"kind\":\"Pod\"}")));
 	world.events++;
 	return world.event_status;
 }
 
 static void on_ended(struct vdi_kube_feed *feed, vd_status status, const struct vd_error *error)
 {
+	/* It may be started again, and may wait for long before that. */
 	assert_null(feed->exchange);
+	assert_int_equal(feed->refusal.size, 0);
+	assert_false(vdi_json_stream_is_open(&feed->frames));
 	world.ended++;
 	world.status = status;
 	world.error = *error;
@@ -141,6 +145,8 @@ static void a_watch_ends_with_what_the_server_said(void **state)
 		assert_int_equal(world.feed.has_progressed, rows[i].has_progressed);
 		assert_int_equal(world.feed.code, rows[i].answer.code);
 		assert_int_equal(vdi_kube_source_of(world.store)->watches_opened, 1);
+		assert_int_equal(vdi_kube_source_of(world.store)->heard.ns,
+				 *rows[i].answer.body ? vd_env_now(world.env).ns : 0);
 		end();
 	}
 }
