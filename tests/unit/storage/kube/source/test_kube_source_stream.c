@@ -7,9 +7,9 @@
 #include "kube_world.h"
 #include "vdtest.h"
 
-static void ignore(void *arg)
+static void count_ready(void *arg)
 {
-	(void) arg;
+	++*(int *) arg;
 }
 
 /* What a whole stream gave. */
@@ -24,11 +24,14 @@ struct result {
 
 static struct result read_stream(struct vd_env *env, struct vd_store *store, vd_rev revision, int64_t limit)
 {
+	int			       ready = 0, waits = 0;
+	bool			       is_waiting = false;
 	struct vd_store_stream_request request = { .range = { .key = vd_bytes_of(KUBE_PREFIX),
 							      .range_end = vd_bytes_of(KUBE_PREFIX_END),
 							      .revision = revision,
 							      .limit = limit },
-						   .ready = ignore };
+						   .ready = count_ready,
+						   .ready_arg = &ready };
 	struct result		       result = { 0 };
 	struct vd_store_part	       part = { 0 };
 	struct vd_error		       error = { 0 };
@@ -39,9 +42,13 @@ static struct result read_stream(struct vd_env *env, struct vd_store *store, vd_
 		vd_status status = vd_store_stream_next(stream, &part, &error);
 
 		if (status == VD_AGAIN) {
+			waits += !is_waiting;
+			is_waiting = true;
 			vdi_sim_advance(env, VD_MS(100));
 			continue;
 		}
+		is_waiting = false;
+		assert_int_equal(ready, waits); /* once for each wait */
 		result.status = status;
 		if (status != VD_OK)
 			break;
@@ -116,6 +123,7 @@ static void a_list_behind_the_watch_shows_a_restore(void **state)
 	source->pump.covered = world.peer->revision + 5; /* as if it had been there */
 	result = read_stream(world.env, world.store, 0, 0);
 	assert_status(result.status, VD_EXPIRED);
+	assert_string_equal(result.message, vd_status_sentence(VD_EXPIRED));
 	assert_int_equal(source->epoch, 1);
 	assert_false(source->pump.was_contradicted);
 	vdi_sim_advance(world.env, VD_SECONDS(60));
@@ -171,10 +179,56 @@ static void pages_must_be_in_order(void **state)
 			assert_int_equal(result.count, rows[i].count);
 		else
 			assert_string_equal(result.message, "the pages of the server's list are not ordered");
+		/* A restored server may have the revision again. */
+		assert_int_equal(vdi_kube_source_of(store)->ring.given[0], 7);
 		store = vd_store_close_wait(store);
 		kube = vd_kube_close_wait(kube);
 		env = vd_env_free(env);
 	}
+}
+
+/* A stream that waits for a page of the server is ended, too. */
+static void a_shutdown_ends_a_list(void **state)
+{
+	static const struct vd_kube_resource   pods = { "", "v1", "pods", "Pod", false };
+	static const struct kube_script_answer answers[] = { { .holds = true } };
+	struct vd_kube_options		       options = VD_KUBE_OPTIONS_INIT;
+	struct kube_script		       script = { .answers = answers, .count = 1 };
+	int				       ready = 0;
+	struct vd_store_stream_request	       request = { .range = { .key = vd_bytes_of(KUBE_PREFIX),
+								      .range_end = vd_bytes_of(KUBE_PREFIX_END),
+								      .revision = 7 },
+							   .ready = count_ready,
+							   .ready_arg = &ready };
+	struct vd_store_stream		      *stream;
+	struct vd_store_part		       part;
+	struct vd_env			      *env;
+	struct vd_kube			      *kube;
+	struct vd_store			      *store;
+
+	(void) state;
+	assert_status(vdi_env_new_sim(7, NULL, NULL, &env), VD_OK);
+	script.env = env;
+	kube_script_use(&script);
+	options.server = "http://127.0.0.1:1";
+	assert_status(vdi_kube_open_over(env, &options, kube_script_transport_new, &kube, NULL), VD_OK);
+	assert_status(vd_store_open_kube(kube, &pods, NULL, KUBE_PREFIX, &store, NULL), VD_OK);
+	assert_status(vd_store_stream_open(store, &request, &stream), VD_OK);
+	assert_status(vd_store_stream_next(stream, &part, NULL), VD_AGAIN);
+	vdi_sim_run_until_idle(env);
+	assert_int_equal(script.open, 2);
+	/* An error of the pump is none of a list of its own. */
+	vdi_kube_streams_end(vdi_kube_source_of(store), &(struct vd_error) { .code = VD_FORBIDDEN });
+	assert_int_equal(ready, 0);
+	vd_store_shutdown(store);
+	vdi_sim_run_until_idle(env);
+	assert_int_equal(ready, 1);
+	assert_status(vd_store_stream_next(stream, &part, NULL), VD_CLOSED);
+	assert_int_equal(script.open, 1); /* the client asks who the server is */
+	vd_store_stream_close(stream);
+	store = vd_store_close_wait(store);
+	kube = vd_kube_close_wait(kube);
+	env = vd_env_free(env);
 }
 
 int main(void)
@@ -183,6 +237,7 @@ int main(void)
 		cmocka_unit_test(a_limit_cuts_a_stream),
 		cmocka_unit_test(a_list_behind_the_watch_shows_a_restore),
 		cmocka_unit_test(pages_must_be_in_order),
+		cmocka_unit_test(a_shutdown_ends_a_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
