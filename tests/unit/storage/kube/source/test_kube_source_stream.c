@@ -1,4 +1,4 @@
-/* Unit tests of storage/kube/source/kube_source_stream.c: parts under a limit, and pages that are no state. */
+/* Unit tests of storage/kube/source/kube_source_stream.c: limits, and pages that are no state. */
 #include "actor_sim.h"
 #include "kube_client.h"
 #include "kube_peer.h"
@@ -154,7 +154,7 @@ static void pages_must_be_in_order(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		/* The second answer is that to the pump, which asks who the server is; it gets none. */
+		/* The second one is that to the pump, which asks who the server is; it gets none. */
 		const struct kube_script_answer answers[] = { { .code = 200, .body = rows[i].first },
 							      { .holds = true },
 							      { .code = 200, .body = rows[i].second } };
@@ -195,11 +195,7 @@ static void a_shutdown_ends_a_list(void **state)
 	struct vd_kube_options		       options = VD_KUBE_OPTIONS_INIT;
 	struct kube_script		       script = { .answers = answers, .count = 1 };
 	int				       ready = 0;
-	struct vd_store_stream_request	       request = { .range = { .key = vd_bytes_of(KUBE_PREFIX),
-								      .range_end = vd_bytes_of(KUBE_PREFIX_END),
-								      .revision = 7 },
-							   .ready = count_ready,
-							   .ready_arg = &ready };
+	struct vd_store_stream_request	       request = { .ready = count_ready, .ready_arg = &ready };
 	struct vd_store_stream		      *stream;
 	struct vd_store_part		       part;
 	struct vd_env			      *env;
@@ -207,6 +203,9 @@ static void a_shutdown_ends_a_list(void **state)
 	struct vd_store			      *store;
 
 	(void) state;
+	request.range = (struct vd_range_request) { .key = vd_bytes_of(KUBE_PREFIX),
+						    .range_end = vd_bytes_of(KUBE_PREFIX_END),
+						    .revision = 7 };
 	assert_status(vdi_env_new_sim(7, NULL, NULL, &env), VD_OK);
 	script.env = env;
 	kube_script_use(&script);
