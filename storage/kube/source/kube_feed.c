@@ -11,7 +11,6 @@ void vdi_kube_feed_end(struct vdi_kube_feed *feed)
 		vdi_kube_cancel(feed->exchange);
 	feed->exchange = NULL;
 	vdi_json_stream_fini(&feed->frames);
-	memset(&feed->frames, 0, sizeof feed->frames);
 	vdi_buffer_fini(&feed->refusal);
 }
 
@@ -118,8 +117,6 @@ static void on_ended(void *arg, vd_status status, const struct vd_error *error)
 	if (status == VD_OK && feed->code != 200) {
 		status = vdi_kube_error_of(&feed->head, vdi_buffer_bytes(&feed->refusal), &refused);
 		error = &refused;
-		if (status == VD_OK)
-			status = VD_UNAVAILABLE;
 	} else if (status == VD_OK && vdi_json_stream_is_open(&feed->frames)) {
 		status = vd_error_set(&refused, VD_UNAVAILABLE, "the watch ended in the middle of an event");
 		error = &refused;

@@ -795,6 +795,60 @@ static void every_failed_allocation_is_reported(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
+/* A null in a list of strings is an empty one, as in Go. */
+static void h327_a_null_among_strings(void **state)
+{
+	struct buffers *b = *state;
+	const char     *json = "{\"spec\":{\"containers\":[{\"name\":\"c\",\"args\":[\"a\",null,\"b\"],"
+			       "\"command\":[null]}]}}";
+
+	assert_status(
+		vdi_k8s_proto_from_json(message_of("v1", "Pod"), vd_bytes_of(json), NULL, &b->raw, NULL),
+		VD_OK);
+	wrap(&b->proto, "v1", "Pod", &b->raw);
+	assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, NULL), VD_OK);
+	assert_non_null(memmem(b->json.data, b->json.size, "\"args\":[\"a\",\"\",\"b\"]", 19));
+	assert_non_null(memmem(b->json.data, b->json.size, "\"command\":[\"\"]", 14));
+}
+
+/* The whole numbers of a port are those of 32 bits. */
+static void h328_borders_of_a_port(void **state)
+{
+	static const struct {
+		const char *port;
+		vd_status   status;
+	} rows[] = {
+		{ "2147483647", VD_OK },
+		{ "-2147483648", VD_OK },
+		{ "2147483648", VD_BAD_REQUEST },
+		{ "-2147483649", VD_BAD_REQUEST },
+		{ "-", VD_BAD_REQUEST },
+		{ "1.5", VD_BAD_REQUEST },
+		{ "12345678901234567890", VD_BAD_REQUEST },
+		{ "true", VD_BAD_REQUEST },
+	};
+	struct buffers *b = *state;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		char json[160];
+
+		snprintf(json, sizeof json,
+			 "{\"spec\":{\"containers\":[{\"livenessProbe\":{\"tcpSocket\":{\"port\":%s}}}]}}",
+			 rows[i].port);
+		vdi_buffer_clear(&b->raw);
+		vdi_buffer_clear(&b->proto);
+		vdi_buffer_clear(&b->json);
+		assert_status(vdi_k8s_proto_from_json(message_of("v1", "Pod"), vd_bytes_of(json), NULL,
+						      &b->raw, NULL),
+			      rows[i].status);
+		if (rows[i].status != VD_OK)
+			continue;
+		wrap(&b->proto, "v1", "Pod", &b->raw);
+		assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, NULL), VD_OK);
+		assert_non_null(memmem(b->json.data, b->json.size, rows[i].port, strlen(rows[i].port)));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -818,6 +872,8 @@ int main(void)
 		TEST(h328_moments_and_bytes_on_the_wire),
 		TEST(h329_parts_of_a_second_have_bounds),
 		TEST(h327_the_zero_of_a_time_is_null),
+		TEST(h327_a_null_among_strings),
+		TEST(h328_borders_of_a_port),
 		TEST(r103_resource_version_is_given_by_the_caller),
 		TEST(every_kind_is_found_and_reads_nothing),
 		TEST(every_failed_allocation_is_reported),

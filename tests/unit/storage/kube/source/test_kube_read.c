@@ -4,6 +4,7 @@
 #include "actor_sim.h"
 #include "kube_client.h"
 #include "kube_script.h"
+#include "kube_source.h"
 #include "vdtest.h"
 
 static struct {
@@ -349,6 +350,240 @@ static void a_list_continues(void **state)
 	end();
 }
 
+/* The list of one key is that of its namespace, of which only the key's object is wanted. */
+static void a_key_at_a_revision_is_taken_from_a_list(void **state)
+{
+	static const struct kube_script_answer answers[] = {
+		{ .code = 200, .body = LIST("", POD("w", "3") "," POD("x", "4") "," POD("x0", "5")) },
+		{ .code = 200, .body = LIST("", POD("w", "3") "," POD("x0", "5")) },
+	};
+	struct answer answer;
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, VDI_ARRAY_SIZE(answers));
+	answer = range(PREFIX "a/x", strlen(PREFIX "a/x"), "", 7, 0);
+	assert_status(answer.status, VD_OK);
+	assert_string_equal(answer.keys, PREFIX "a/x ");
+	assert_int_equal(answer.total, 1);
+	assert_int_equal(answer.revision, 7);
+	answer = range(PREFIX "a/x", strlen(PREFIX "a/x"), "", 7, 0);
+	assert_status(answer.status, VD_OK);
+	assert_string_equal(answer.keys, "");
+	assert_int_equal(answer.total, 0);
+	end();
+}
+
+/* A page that is too long is requested with an eighth of its objects, down to one. */
+static void a_page_that_is_too_long_is_requested_in_parts(void **state)
+{
+	static const struct kube_script_answer too_long[] = {
+		{ .code = 200, .status = VD_TOO_BIG }, { .code = 200, .status = VD_TOO_BIG },
+		{ .code = 200, .status = VD_TOO_BIG }, { .code = 200, .status = VD_TOO_BIG },
+		{ .code = 200, .body = LIST("", "") },
+	};
+	static const struct kube_script_answer other[] = { { .code = 403, .status = VD_TOO_BIG },
+							   { .code = 200, .body = LIST("", "") } };
+	static const struct kube_script_answer passes[] = { { .code = 200, .status = VD_TOO_BIG },
+							    { .code = 200, .body = LIST("t", POD("k", "3")) },
+							    { .code = 200,
+							      .body = LIST("", POD("m", "4")) } };
+	static const char *const	       paths[] = { "/api/v1/pods?limit=500", "/api/v1/pods?limit=62",
+							   "/api/v1/pods?limit=7", "/api/v1/pods?limit=1" };
+	struct answer			       answer;
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, too_long, VDI_ARRAY_SIZE(too_long));
+	assert_status(range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 0).status, VD_TOO_BIG);
+	assert_int_equal(world.script.request_count, VDI_ARRAY_SIZE(paths));
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(paths); i++)
+		assert_string_equal(world.script.requests[i].path, paths[i]);
+	end();
+	/* Not if it is no page. */
+	begin(&pods, NULL, PREFIX, other, VDI_ARRAY_SIZE(other));
+	assert_true(range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 0).status != VD_OK);
+	assert_int_equal(world.script.request_count, 1);
+	end();
+	/* The pages that follow have the same length. */
+	begin(&pods, NULL, PREFIX, passes, VDI_ARRAY_SIZE(passes));
+	answer = range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 0);
+	assert_status(answer.status, VD_OK);
+	assert_string_equal(answer.keys, PREFIX "a/k " PREFIX "a/m ");
+	assert_string_equal(last_path(), "/api/v1/pods?limit=62&continue=t");
+	end();
+}
+
+/* A delay that the server asked for is over with the call that it refused. */
+static void a_refused_question_delays_no_other_one(void **state)
+{
+	static const struct kube_script_answer answers[] = {
+		{ .code = 429, .body = "{}", .retry_after_s = 100 },
+		{ .code = 200, .body = LIST("", "") },
+	};
+	struct answer answer;
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, VDI_ARRAY_SIZE(answers));
+	answer = range("/registry/pods", strlen("/registry/pods"), "", 0, 1);
+	assert_status(answer.status, VD_UNAVAILABLE);
+	assert_int_equal(world.script.request_count, 1);
+	answer = range("/registry/pods", strlen("/registry/pods"), "", 0, 1);
+	assert_status(answer.status, VD_OK);
+	assert_int_equal(answer.revision, 7);
+	end();
+}
+
+/* Codes of a refused list, for a range at a revision and for one of the newest state. */
+static void refused_lists_are_errors_of_a_store(void **state)
+{
+	static const struct {
+		int	  code;
+		vd_status newest, exact;
+	} rows[] = {
+		{ 429, VD_UNAVAILABLE, VD_UNAVAILABLE },
+		{ 404, VD_UNAVAILABLE, VD_UNAVAILABLE },
+		{ 410, VD_EXPIRED, VD_EXPIRED },
+		{ 503, VD_UNAVAILABLE, VD_UNAVAILABLE },
+		{ 504, VD_TIMEOUT, VD_TOO_LARGE_REVISION },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
+		for (unsigned is_exact = 0; is_exact < 2; is_exact++) {
+			/* The delay is longer than a request may last, so it is not sent again. */
+			const struct kube_script_answer refusal = { .code = rows[i].code,
+								    .body = "{}",
+								    .retry_after_s = 100 };
+			struct answer			answer;
+
+			begin(&pods, NULL, PREFIX, &refusal, 1);
+			answer = range(PREFIX, strlen(PREFIX), PREFIX_END, is_exact ? 7 : 0, 0);
+			assert_status(answer.status, is_exact ? rows[i].exact : rows[i].newest);
+			assert_int_equal(world.script.request_count, 1);
+			end();
+		}
+}
+
+/* A token is text of the server, also with bytes that have a meaning in a query. */
+static void a_token_is_escaped(void **state)
+{
+	static const struct kube_script_answer answers[] = {
+		{ .code = 200, .body = LIST("a+b/c=&d%", POD("k", "3")) },
+		{ .code = 200, .body = LIST("", POD("m", "4")) },
+	};
+	struct answer answer;
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, VDI_ARRAY_SIZE(answers));
+	answer = range(PREFIX, strlen(PREFIX), PREFIX_END, 7, 0);
+	assert_status(answer.status, VD_OK);
+	assert_int_equal(answer.count, 2);
+	assert_string_equal(last_path(), "/api/v1/pods?limit=500&continue=a%2Bb%2Fc%3D%26d%25");
+	end();
+}
+
+/* A list without a revision is no state, and its newest object may be as new as the list. */
+static void a_list_has_a_revision(void **state)
+{
+	static const struct kube_script_answer none[] = { { .code = 200, .body = "{\"items\":[]}" } };
+	static const struct kube_script_answer newest[] = { { .code = 200,
+							      .body = LIST("", POD("x", "7")) } };
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, none, 1);
+	assert_status(range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 0).status, VD_UNAVAILABLE);
+	end();
+	begin(&pods, NULL, PREFIX, none, 1);
+	assert_status(range("/registry/pods", strlen("/registry/pods"), "", 0, 1).status, VD_UNAVAILABLE);
+	end();
+	begin(&pods, NULL, PREFIX, newest, 1);
+	assert_string_equal(range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 0).keys, PREFIX "a/x ");
+	end();
+}
+
+/* No resource was removed that was never there. */
+static void a_question_about_no_resource_is_an_error(void **state)
+{
+	static const struct kube_script_answer answers[] = { { .code = 404, .body = "{}" } };
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, 1);
+	assert_status(range("/registry/pods", strlen("/registry/pods"), "", 0, 1).status, VD_UNAVAILABLE);
+	end();
+}
+
+/* Only the newest VDI_KUBE_CURSORS answers can be continued with their token. */
+static void sixteen_lists_are_remembered(void **state)
+{
+	struct kube_script_answer answers[VDI_KUBE_CURSORS + 3];
+	char			  bodies[VDI_KUBE_CURSORS + 3][256], path[64], key[64];
+	int			  size;
+
+	(void) state;
+	for (int i = 0; i < VDI_KUBE_CURSORS + 3; i++) {
+		snprintf(
+			bodies[i], sizeof bodies[i],
+			"{\"metadata\":{\"resourceVersion\":\"7\",\"continue\":\"t%02d\"},\"items\":["
+			"{\"metadata\":{\"name\":\"k%02d\",\"namespace\":\"a\",\"resourceVersion\":\"3\"}}]}",
+			i, i);
+		answers[i] = (struct kube_script_answer) { .code = 200, .body = bodies[i] };
+	}
+	begin(&pods, NULL, PREFIX, answers, VDI_ARRAY_SIZE(answers));
+	for (int i = 0; i < VDI_KUBE_CURSORS + 1; i++)
+		assert_true(range(PREFIX, strlen(PREFIX), PREFIX_END, 0, 1).more);
+	size = snprintf(key, sizeof key, PREFIX "a/k00");
+	(void) range(key, (size_t) size + 1, PREFIX_END, 7, 1);
+	assert_string_equal(last_path(), "/api/v1/pods?limit=1" EXACT);
+	/* That answer took the place of k01. */
+	size = snprintf(key, sizeof key, PREFIX "a/k02");
+	(void) range(key, (size_t) size + 1, PREFIX_END, 7, 1);
+	snprintf(path, sizeof path, "/api/v1/pods?limit=1&continue=t02");
+	assert_string_equal(last_path(), path);
+	end();
+}
+
+static void only_the_number_of_a_key_is_counted(void **state)
+{
+	static const struct kube_script_answer answers[] = { { .code = 200, .body = POD("x", "5") } };
+	struct answer			       answer = { 0 };
+	struct vd_range_request request = { .key = vd_bytes_of(PREFIX "a/x"), .count_only = true };
+	struct vd_range_request interval = { .key = vd_bytes_of(PREFIX),
+					     .range_end = vd_bytes_of(PREFIX_END),
+					     .count_only = true };
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, 1);
+	assert_status(vd_store_range(world.store, &interval, on_range, &answer), VD_UNSUPPORTED);
+	assert_status(vd_store_range(world.store, &request, on_range, &answer), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_true(answer.came);
+	assert_int_equal(answer.count, 0);
+	assert_int_equal(answer.total, 1);
+	end();
+}
+
+/* The pages or the object may be of the server before. */
+static void a_read_across_a_restore_is_an_error(void **state)
+{
+	static const struct kube_script_answer answers[] = {
+		{ .code = 200, .body = LIST("", ""), .delay = VD_SECONDS(1) }
+	};
+	struct answer		answer = { 0 };
+	struct vd_range_request request = { .key = vd_bytes_of(PREFIX),
+					    .range_end = vd_bytes_of(PREFIX_END) };
+
+	(void) state;
+	begin(&pods, NULL, PREFIX, answers, 1);
+	assert_status(vd_store_range(world.store, &request, on_range, &answer), VD_OK);
+	vdi_sim_run_until_idle(world.env);
+	assert_int_equal(world.script.request_count, 1);
+	assert_false(answer.came);
+	vdi_kube_source_of(world.store)->epoch++;
+	vdi_sim_advance(world.env, VD_SECONDS(2));
+	assert_true(answer.came);
+	assert_status(answer.status, VD_UNAVAILABLE);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -358,6 +593,16 @@ int main(void)
 		cmocka_unit_test(a_store_has_a_resource_and_a_scope),
 		cmocka_unit_test(a_list_is_cut_to_the_interval),
 		cmocka_unit_test(a_list_continues),
+		cmocka_unit_test(a_key_at_a_revision_is_taken_from_a_list),
+		cmocka_unit_test(a_page_that_is_too_long_is_requested_in_parts),
+		cmocka_unit_test(a_refused_question_delays_no_other_one),
+		cmocka_unit_test(refused_lists_are_errors_of_a_store),
+		cmocka_unit_test(a_token_is_escaped),
+		cmocka_unit_test(a_list_has_a_revision),
+		cmocka_unit_test(a_question_about_no_resource_is_an_error),
+		cmocka_unit_test(sixteen_lists_are_remembered),
+		cmocka_unit_test(only_the_number_of_a_key_is_counted),
+		cmocka_unit_test(a_read_across_a_restore_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,10 +122,50 @@ static void torture_a_failed_reserve_changes_nothing(void **state)
 	vdi_kube_ring_fini(&ring);
 }
 
+/* What readers were given before a restore cannot be continued after it; the newest ones are known. */
+static void given_revisions_are_lost_together(void **state)
+{
+	struct vdi_kube_ring ring;
+
+	vdi_kube_ring_init(&ring, 0, 1 << 20);
+	vdi_kube_ring_reset(&ring, 10);
+	ring.broken = 12;
+	assert_false(vdi_kube_ring_can_continue(&ring, 9));
+	assert_true(vdi_kube_ring_can_continue(&ring, 10));
+	assert_false(vdi_kube_ring_can_continue(&ring, 12));
+	vdi_kube_ring_give(&ring, 11);
+	vdi_kube_ring_give(&ring, 11); /* takes one place */
+	assert_int_equal(ring.given_count, 1);
+	assert_true(vdi_kube_ring_can_continue(&ring, 11));
+	vdi_kube_ring_lose(&ring);
+	assert_int_equal(ring.given_count, 0);
+	assert_true(vdi_kube_ring_is_lost(&ring, 11));
+	assert_false(vdi_kube_ring_can_continue(&ring, 11));
+	assert_true(vdi_kube_ring_can_continue(&ring, 12)); /* that of the state before */
+	/* One more than there are places: the first one is forgotten. */
+	for (vd_rev i = 0; i <= VDI_KUBE_GIVEN_MAX; i++)
+		vdi_kube_ring_give(&ring, 1000 + i);
+	vdi_kube_ring_lose(&ring);
+	assert_false(vdi_kube_ring_is_lost(&ring, 1000));
+	for (vd_rev i = 1; i <= VDI_KUBE_GIVEN_MAX; i++)
+		assert_true(vdi_kube_ring_is_lost(&ring, 1000 + i));
+	/* Nothing was given since: nothing more is lost. */
+	vdi_kube_ring_lose(&ring);
+	assert_int_equal(ring.lost_count, 1 + VDI_KUBE_GIVEN_MAX);
+	for (vd_rev i = 0; ring.lost_count <= VDI_KUBE_LOST_MAX; i++) {
+		vdi_kube_ring_give(&ring, 2000 + i);
+		vdi_kube_ring_lose(&ring);
+	}
+	assert_false(vdi_kube_ring_is_lost(&ring, 11)); /* the oldest one */
+	assert_true(vdi_kube_ring_is_lost(&ring, 2000));
+	vdi_kube_ring_fini(&ring);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_start_is_found_by_revision),
+		cmocka_unit_test(given_revisions_are_lost_together),
 		cmocka_unit_test(the_oldest_revision_is_dropped_as_a_whole),
 		cmocka_unit_test(a_trim_drops_what_is_before_the_cursor),
 		cmocka_unit_test(torture_a_failed_reserve_changes_nothing),

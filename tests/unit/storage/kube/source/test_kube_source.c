@@ -468,6 +468,11 @@ static void a_removed_resource_empties_the_cache_and_comes_back(void **state)
 	vdi_sim_advance(world.env, VD_SECONDS(100));
 	kube_world_settle(&world);
 	assert_true(kube_world_is_equal(&world));
+	/* Its empty state has a revision, unless the server says something else. */
+	assert_status(kube_world_range(&world, "/registry/pods", 14, "", 0, 1).status, VD_OK);
+	world.peer->refuse_code = 403;
+	world.peer->refuse_count = 1;
+	assert_true(kube_world_range(&world, "/registry/pods", 14, "", 0, 1).status != VD_OK);
 	kube_peer_return_resource(world.peer, "pods");
 	kube_peer_put(world.peer, "pods", "a", "again", "");
 	vdi_sim_advance(world.env, VD_SECONDS(100));
