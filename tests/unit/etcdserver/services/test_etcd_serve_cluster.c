@@ -563,7 +563,14 @@ static void e160_peer_urls_can_be_changed(void **state)
 						      "ftp://127.0.0.1:1",
 						      "http://127.0.0.1",
 						      "http://127.0.0.1:1/path",
-						      "http://127.0.0.1:1 " };
+						      "http://127.0.0.1:1 ",
+						      "unix:peer",
+						      "unix:///tmp/a b",
+						      "unix:///tmp/a\tb",
+						      "unix:///tmp/a\rb",
+						      "unix:///tmp/a\nb",
+						      "unix:///tmp/a?b",
+						      "unix:///tmp/a#b" };
 
 	update.id = fixture->server->member_id;
 	update.peerurls = urls;
@@ -610,6 +617,87 @@ static void e160_peer_urls_can_be_changed(void **state)
 	update.n_peerurls = 1;
 	ETCD_FREE(ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response));
 	expect_peer_urls(fixture, "http://127.0.0.1:1", NULL);
+}
+
+/* More URLs than fit are refused as a whole, and changed ones replace those of the options. */
+static void e160_the_room_for_peer_urls(void **state)
+{
+	static const char *const	  options[] = { "http://of-the-options:2380" };
+	struct etcd_server_fixture	 *fixture = *state;
+	Etcdserverpb__MemberUpdateRequest update = ETCDSERVERPB__MEMBER_UPDATE_REQUEST__INIT;
+	char				 *urls[100];
+	char				  url[401] = "http://";
+
+	fixture->server->options.peer_urls = options;
+	fixture->server->options.peer_url_count = 1;
+	expect_peer_urls(fixture, options[0], NULL);
+	memset(url + 7, 'h', 390);
+	memcpy(url + 397, ":80", 3);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(urls); i++)
+		urls[i] = url;
+	update.id = fixture->server->member_id;
+	update.peerurls = urls;
+	update.n_peerurls = VDI_ARRAY_SIZE(urls);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base,
+			      VD_ETCD_MEMBER_BAD_URLS);
+	expect_peer_urls(fixture, options[0], NULL);
+	update.n_peerurls = 2;
+	ETCD_FREE(ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response));
+	expect_peer_urls(fixture, url, url);
+}
+
+/* Without memory the URLs are as before; an answer without an error has the new ones. */
+static void e160_peer_urls_without_memory(void **state)
+{
+	struct etcd_server_fixture	 *fixture = *state;
+	Etcdserverpb__MemberUpdateRequest update = ETCDSERVERPB__MEMBER_UPDATE_REQUEST__INIT;
+	char	 url[] = "http://127.0.0.1:10", now[sizeof url] = "http://127.0.0.1:09";
+	char	*urls[] = { now };
+	unsigned failures = 0;
+	bool	 was_reached = true;
+
+	update.id = fixture->server->member_id;
+	update.peerurls = urls;
+	update.n_peerurls = 1;
+	ETCD_FREE(ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response));
+	urls[0] = url;
+	for (uint64_t n = 1; was_reached; n++) {
+		struct etcd_server_call call;
+
+		assert_true(n < 100);
+		(void) snprintf(url, sizeof url, "http://127.0.0.1:%u", (unsigned) (n + 9) % 100);
+		(void) vdi_alloc_fail_nth(n, 1);
+		etcd_server_call_post(&call, fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base);
+		(void) vdi_sim_run_until_idle(fixture->env);
+		was_reached = vdi_alloc_failed();
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_true(call.is_finished);
+		if (call.code == 0) {
+			Etcdserverpb__MemberUpdateResponse *response;
+
+			assert_int_equal(call.count, 1);
+			response = etcdserverpb__member_update_response__unpack(
+				NULL, call.sizes[0], (const uint8_t *) call.messages[0]);
+			assert_int_equal(response->n_members, 1);
+			assert_int_equal(response->members[0]->n_peerurls, 1);
+			assert_string_equal(response->members[0]->peerurls[0], url);
+			ETCD_FREE(response);
+			memcpy(now, url, sizeof now);
+		} else {
+			Etcdserverpb__MemberListRequest	  list = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
+			Etcdserverpb__MemberListResponse *members =
+				ETCD_ASK(fixture, "Cluster/MemberList", &list, member_list_response);
+
+			assert_true(was_reached);
+			failures++;
+			if (strcmp(members->members[0]->peerurls[0], url) == 0)
+				memcpy(now, url, sizeof now); /* only the answer had no memory */
+			ETCD_FREE(members);
+		}
+		etcd_server_call_end(&call);
+		expect_peer_urls(fixture, now, NULL);
+	}
+	assert_true(failures > 1);
 }
 
 static void e123_headers_that_are_absent_or_say_nothing(void **state)
@@ -671,6 +759,8 @@ int main(void)
 		CASE(e164_downgrades),
 		CASE(e166_members_are_not_changed),
 		CASE(e160_peer_urls_can_be_changed),
+		CASE(e160_the_room_for_peer_urls),
+		CASE(e160_peer_urls_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
