@@ -278,12 +278,26 @@ static void e162_alarms(void **state)
 		uint64_t    member;
 		const char *answer; /* types, each with its member */
 	} steps[] = {
-		{ GET, NONE, 0, "" },	    { ON, NONE, 7, "" },	   { GET, NONE, 0, "" },
-		{ OFF, FULL, 7, "" },	    { ON, FULL, 7, " 1@7" },	   { ON, FULL, 7, " 1@7" },
-		{ GET, FULL, 0, " 1@7" },   { GET, FULL, 99, " 1@7" },	   { GET, CORRUPT, 7, "" },
-		{ ON, CORRUPT, 7, " 2@7" }, { GET, NONE, 99, " 1@7 2@7" }, { OFF, FULL, 8, "" },
-		{ OFF, FULL, 7, " 1@7" },   { OFF, FULL, 7, "" },	   { GET, NONE, 0, " 2@7" },
+		{ GET, NONE, 0, "" },
+		{ ON, NONE, 7, "" },
+		{ GET, NONE, 0, "" },
+		{ OFF, FULL, 7, "" },
+		{ ON, FULL, 7, " 1@7" },
+		{ ON, FULL, 7, " 1@7" },
+		{ GET, FULL, 0, " 1@7" },
+		{ GET, FULL, 99, " 1@7" },
+		{ GET, CORRUPT, 7, "" },
+		{ ON, CORRUPT, 7, " 2@7" },
+		{ GET, NONE, 99, " 1@7 2@7" },
+		{ OFF, FULL, 8, "" },
+		{ OFF, FULL, 7, " 1@7" },
+		{ OFF, FULL, 7, "" },
+		{ GET, NONE, 0, " 2@7" },
 		{ GET, FULL, 0, "" },
+		{ 3, NONE, 0, "" },
+		{ 3, CORRUPT, 7, "" },
+		{ -1, CORRUPT, 7, "" },
+		{ GET, NONE, 0, " 2@7" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(steps); i++) {
@@ -485,7 +499,21 @@ static void e164_downgrades(void **state)
 	downgrade(*state, VALIDATE, "3.6.9", -1);
 	downgrade(*state, VALIDATE, "0.0", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
 	downgrade(*state, VALIDATE, "9.9", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
+	for (const char *sign = "+- \t"; *sign; sign++) {
+		const char text[] = { *sign, '3', '.', '6', 0 };
+
+		downgrade(*state, VALIDATE, text, VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	}
 	/* 63 characters are a version, 64 are too many. */
+	for (int size = 60; size < 70; size++) {
+		char text[70] = "3.6.";
+
+		memset(text + 4, '0', (size_t) size - 4);
+		if (size > 63)
+			downgrade(*state, VALIDATE, text, VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+		else
+			downgrade(*state, VALIDATE, text, -1);
+	}
 	downgrade(*state, VALIDATE, "3.6.000000000000000000000000000000000000000000000000000000000000000",
 		  VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
 	downgrade(*state, VALIDATE, "3.6.00000000000000000000000000000000000000000000000000000000000", -1);
