@@ -1,5 +1,6 @@
 /* What one transaction may cost the embedded store's writer, on which all other writes wait. */
 #include "actor_sim.h"
+#include "alloc.h"
 #include "env.h"
 #include "mvcc_store.h"
 #include "mvcc_txn.h"
@@ -298,9 +299,50 @@ static void results_have_the_revision_at_their_operation(void **state)
 	assert_int_equal(results.deleted, 0);
 }
 
+/* Of a copy that fails inside a nested transaction nothing is left, and it counts every byte of keys and
+ * values. */
+static void a_copy_is_whole_or_nothing(void **state)
+{
+	struct vd_op		    puts[2] = { { .kind = VD_OP_PUT, .key = K("a"), .value = K("12") },
+						{ .kind = VD_OP_PUT, .key = K("bcd"), .value = K("3") } };
+	const struct vd_txn_request inner = { .success = puts, .success_count = 2 };
+	struct vd_op		    ops[2] = { { .kind = VD_OP_TXN, .txn = &inner },
+					       { .kind = VD_OP_DELETE, .key = K("ef"), .range_end = K("g") } };
+	struct vd_compare	    compare = { VD_COMPARE_VALUE, VD_COMPARE_EQUAL, K("h"), VD_BYTES_NONE };
+	const struct vd_txn_request outer = {
+		.compares = &compare, .compare_count = 1, .success = ops, .success_count = 2
+	};
+	struct vdi_txn txn;
+	void	      *head;
+	vd_status      status = VD_NOMEM;
+
+	(void) state;
+	for (uint64_t n = 1; status != VD_OK; n++) {
+		int64_t live = vdi_alloc_live();
+
+		assert_true(n < 10);
+		(void) vdi_alloc_fail_nth(n, 1);
+		status = vdi_txn_copy(&outer, 16, &head, &txn);
+		(void) vdi_alloc_fail_nth(0, 0);
+		if (status == VD_OK) {
+			assert_true(n > 3);
+			assert_int_equal(txn.size_bytes, 3 + 4 + 3 + 1);
+			assert_int_equal(txn.op_count, 2);
+			assert_true(txn.has_puts);
+			assert_false(txn.is_read_only);
+			vdi_txn_fini(&txn);
+			vdi_free(head);
+		} else {
+			assert_status(status, VD_NOMEM);
+		}
+		assert_int_equal(vdi_alloc_live(), live);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_copy_is_whole_or_nothing),
 		cmocka_unit_test_setup_teardown(compares_of_many_records_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(compares_of_all_levels_count_together, setup, teardown),
 		cmocka_unit_test_setup_teardown(ranges_of_many_records_are_refused, setup, teardown),
