@@ -200,7 +200,7 @@ static void one_pass_over_all_keys_is_allowed(void **state)
 
 /* Each operation is checked before the first one is executed: the revision that the put would make does not
  * exist yet. */
-static void a_range_is_checked_before_the_put_in_front_of_it(void **state)
+static void a_range_is_checked_before_the_put_before_it(void **state)
 {
 	struct fixture	     *f = *state;
 	struct vd_txn_request request = { .success = f->ops, .success_count = 2 };
@@ -348,8 +348,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ranges_of_many_records_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(ranges_of_old_revisions_count_their_changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(reads_are_not_counted, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_range_is_checked_before_the_put_in_front_of_it, setup,
-						teardown),
+		cmocka_unit_test_setup_teardown(a_range_is_checked_before_the_put_before_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_longer_list_of_failures_is_executed, setup, teardown),
 		cmocka_unit_test_setup_teardown(results_have_the_revision_at_their_operation, setup,
 						teardown),
