@@ -307,7 +307,7 @@ static void a_copy_is_whole_or_nothing(void **state)
 						{ .kind = VD_OP_PUT, .key = K("bcd"), .value = K("3") } };
 	const struct vd_txn_request inner = { .success = puts, .success_count = 2 };
 	struct vd_op		    ops[2] = { { .kind = VD_OP_TXN, .txn = &inner },
-					       { .kind = VD_OP_DELETE, .key = K("ef"), .range_end = K("g") } };
+					       { .kind = VD_OP_DELETE, .key = K("ef") } };
 	struct vd_compare	    compare = { VD_COMPARE_VALUE, VD_COMPARE_EQUAL, K("h"), VD_BYTES_NONE };
 	const struct vd_txn_request outer = {
 		.compares = &compare, .compare_count = 1, .success = ops, .success_count = 2
@@ -326,7 +326,7 @@ static void a_copy_is_whole_or_nothing(void **state)
 		(void) vdi_alloc_fail_nth(0, 0);
 		if (status == VD_OK) {
 			assert_true(n > 3);
-			assert_int_equal(txn.size_bytes, 3 + 4 + 3 + 1);
+			assert_int_equal(txn.size_bytes, 3 + 4 + 2 + 1);
 			assert_int_equal(txn.op_count, 2);
 			assert_true(txn.has_puts);
 			assert_false(txn.is_read_only);
