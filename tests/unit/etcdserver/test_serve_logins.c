@@ -280,6 +280,35 @@ static void many_tokens_are_forgotten_at_once(void **state)
 	vdi_auth_tokens_forget(auth, VD_BYTES_NONE);
 }
 
+/* Each request for memory of a login fails in turn. The client gets its token or an error, and no login is
+ * left in the queue. */
+static void a_login_without_memory_fails_alone(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	unsigned		    failures = 0;
+	bool			    was_reached = true;
+
+	for (uint64_t n = 1; was_reached; n++) {
+		struct etcd_server_call call;
+
+		assert_true(n < 100);
+		(void) vdi_alloc_fail_nth(n, 1);
+		post(&call, fixture, "10.0.0.1:1", "other", "op");
+		(void) vdi_sim_run_until_idle(fixture->env);
+		was_reached = vdi_alloc_failed();
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_true(call.is_finished);
+		if (call.code) {
+			assert_true(was_reached);
+			assert_true(call.text[0] != 0);
+			failures++;
+		}
+		etcd_server_call_end(&call);
+		assert_metrics(fixture, 0, 0, 0);
+	}
+	assert_true(failures > 0);
+}
+
 static void expect_address(const char *peer, const char *expected)
 {
 	char text[VDI_SERVE_ADDRESS_SIZE];
@@ -311,6 +340,7 @@ int main(void)
 		CASE(addresses_take_turns),
 		CASE(administration_does_not_wait_for_logins),
 		CASE(a_full_queue_refuses),
+		CASE(a_login_without_memory_fails_alone),
 		CASE(calls_that_were_given_up_cost_nothing),
 		CASE(the_end_of_the_server_does_not_wait_for_logins),
 		CASE(the_end_of_the_server_does_not_wait_for_slow_work),

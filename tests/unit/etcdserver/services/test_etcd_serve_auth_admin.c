@@ -363,6 +363,42 @@ static void e168_which_changes_end_a_token(void **state)
 	}
 }
 
+/* Methods that every user may call still need a user, also when they concern no key. */
+static void methods_for_every_user_need_a_login(void **state)
+{
+	static const char *const    methods[] = { "Lease/LeaseGrant",	   "Lease/LeaseRevoke",
+						  "Lease/LeaseTimeToLive", "Lease/LeaseLeases",
+						  "Cluster/MemberList",	   "Maintenance/Status",
+						  "Maintenance/Alarm" };
+	struct etcd_server_fixture *fixture = *state;
+	char			    user[VDI_AUTH_TOKEN_SIZE];
+	const char *const	    tokens[] = { NULL, "no token", user };
+	const char *const	    refusals[] = { vdi_serve_code_message(VD_ETCD_USER_EMPTY),
+						   vdi_serve_code_message(VD_ETCD_INVALID_AUTH_TOKEN) };
+
+	assert_string_equal(RESULT(fixture, "UserAdd", { "root", "rp" }), "");
+	assert_string_equal(RESULT(fixture, "UserGrantRole", { "root", "root" }), "");
+	assert_string_equal(RESULT(fixture, "UserAdd", { "u", "up" }), "");
+	assert_string_equal(RESULT(fixture, "AuthEnable"), "");
+	log_in(fixture, "u", "up", user);
+	for (size_t i = 0; i < 3 * VDI_ARRAY_SIZE(methods); i++) {
+		struct etcd_server_call call;
+		char			method[64];
+
+		(void) snprintf(method, sizeof method, "/etcdserverpb.%s", methods[i / 3]);
+		etcd_server_call_init(&call, fixture);
+		call.token = tokens[i % 3];
+		etcd_server_call_open(&call, fixture, method);
+		etcd_server_call_send_bytes(&call, "", 0);
+		(void) vdi_sim_run_until_idle(fixture->env);
+		assert_true(call.is_finished);
+		if (i % 3 < 2 ? strcmp(call.text, refusals[i % 3]) != 0 :
+				strcmp(call.text, refusals[0]) == 0 || strcmp(call.text, refusals[1]) == 0)
+			fail_msg("%s, token %zu: \"%s\"", method, i % 3, call.text);
+		etcd_server_call_end(&call);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +409,7 @@ int main(void)
 		CASE(users_and_roles_are_listed),
 		CASE(e167_users_may_read_what_is_their_own),
 		CASE(e168_which_changes_end_a_token),
+		CASE(methods_for_every_user_need_a_login),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,12 +278,26 @@ static void e162_alarms(void **state)
 		uint64_t    member;
 		const char *answer; /* types, each with its member */
 	} steps[] = {
-		{ GET, NONE, 0, "" },	    { ON, NONE, 7, "" },	   { GET, NONE, 0, "" },
-		{ OFF, FULL, 7, "" },	    { ON, FULL, 7, " 1@7" },	   { ON, FULL, 7, " 1@7" },
-		{ GET, FULL, 0, " 1@7" },   { GET, FULL, 99, " 1@7" },	   { GET, CORRUPT, 7, "" },
-		{ ON, CORRUPT, 7, " 2@7" }, { GET, NONE, 99, " 1@7 2@7" }, { OFF, FULL, 8, "" },
-		{ OFF, FULL, 7, " 1@7" },   { OFF, FULL, 7, "" },	   { GET, NONE, 0, " 2@7" },
+		{ GET, NONE, 0, "" },
+		{ ON, NONE, 7, "" },
+		{ GET, NONE, 0, "" },
+		{ OFF, FULL, 7, "" },
+		{ ON, FULL, 7, " 1@7" },
+		{ ON, FULL, 7, " 1@7" },
+		{ GET, FULL, 0, " 1@7" },
+		{ GET, FULL, 99, " 1@7" },
+		{ GET, CORRUPT, 7, "" },
+		{ ON, CORRUPT, 7, " 2@7" },
+		{ GET, NONE, 99, " 1@7 2@7" },
+		{ OFF, FULL, 8, "" },
+		{ OFF, FULL, 7, " 1@7" },
+		{ OFF, FULL, 7, "" },
+		{ GET, NONE, 0, " 2@7" },
 		{ GET, FULL, 0, "" },
+		{ 3, NONE, 0, "" },
+		{ 3, CORRUPT, 7, "" },
+		{ -1, CORRUPT, 7, "" },
+		{ GET, NONE, 0, " 2@7" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(steps); i++) {
@@ -485,7 +499,21 @@ static void e164_downgrades(void **state)
 	downgrade(*state, VALIDATE, "3.6.9", -1);
 	downgrade(*state, VALIDATE, "0.0", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
 	downgrade(*state, VALIDATE, "9.9", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
+	for (const char *sign = "+- \t"; *sign; sign++) {
+		const char text[] = { *sign, '3', '.', '6', 0 };
+
+		downgrade(*state, VALIDATE, text, VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+	}
 	/* 63 characters are a version, 64 are too many. */
+	for (int size = 60; size < 70; size++) {
+		char text[70] = "3.6.";
+
+		memset(text + 4, '0', (size_t) size - 4);
+		if (size > 63)
+			downgrade(*state, VALIDATE, text, VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
+		else
+			downgrade(*state, VALIDATE, text, -1);
+	}
 	downgrade(*state, VALIDATE, "3.6.000000000000000000000000000000000000000000000000000000000000000",
 		  VD_ETCD_WRONG_DOWNGRADE_VERSION_FORMAT);
 	downgrade(*state, VALIDATE, "3.6.00000000000000000000000000000000000000000000000000000000000", -1);
@@ -563,7 +591,14 @@ static void e160_peer_urls_can_be_changed(void **state)
 						      "ftp://127.0.0.1:1",
 						      "http://127.0.0.1",
 						      "http://127.0.0.1:1/path",
-						      "http://127.0.0.1:1 " };
+						      "http://127.0.0.1:1 ",
+						      "unix:peer",
+						      "unix:///tmp/a b",
+						      "unix:///tmp/a\tb",
+						      "unix:///tmp/a\rb",
+						      "unix:///tmp/a\nb",
+						      "unix:///tmp/a?b",
+						      "unix:///tmp/a#b" };
 
 	update.id = fixture->server->member_id;
 	update.peerurls = urls;
@@ -610,6 +645,87 @@ static void e160_peer_urls_can_be_changed(void **state)
 	update.n_peerurls = 1;
 	ETCD_FREE(ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response));
 	expect_peer_urls(fixture, "http://127.0.0.1:1", NULL);
+}
+
+/* More URLs than fit are refused as a whole, and changed ones replace those of the options. */
+static void e160_the_room_for_peer_urls(void **state)
+{
+	static const char *const	  options[] = { "http://of-the-options:2380" };
+	struct etcd_server_fixture	 *fixture = *state;
+	Etcdserverpb__MemberUpdateRequest update = ETCDSERVERPB__MEMBER_UPDATE_REQUEST__INIT;
+	char				 *urls[100];
+	char				  url[401] = "http://";
+
+	fixture->server->options.peer_urls = options;
+	fixture->server->options.peer_url_count = 1;
+	expect_peer_urls(fixture, options[0], NULL);
+	memset(url + 7, 'h', 390);
+	memcpy(url + 397, ":80", 3);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(urls); i++)
+		urls[i] = url;
+	update.id = fixture->server->member_id;
+	update.peerurls = urls;
+	update.n_peerurls = VDI_ARRAY_SIZE(urls);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base,
+			      VD_ETCD_MEMBER_BAD_URLS);
+	expect_peer_urls(fixture, options[0], NULL);
+	update.n_peerurls = 2;
+	ETCD_FREE(ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response));
+	expect_peer_urls(fixture, url, url);
+}
+
+/* Without memory the URLs are as before; an answer without an error has the new ones. */
+static void e160_peer_urls_without_memory(void **state)
+{
+	struct etcd_server_fixture	 *fixture = *state;
+	Etcdserverpb__MemberUpdateRequest update = ETCDSERVERPB__MEMBER_UPDATE_REQUEST__INIT;
+	char	 url[] = "http://127.0.0.1:10", now[sizeof url] = "http://127.0.0.1:09";
+	char	*urls[] = { now };
+	unsigned failures = 0;
+	bool	 was_reached = true;
+
+	update.id = fixture->server->member_id;
+	update.peerurls = urls;
+	update.n_peerurls = 1;
+	ETCD_FREE(ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response));
+	urls[0] = url;
+	for (uint64_t n = 1; was_reached; n++) {
+		struct etcd_server_call call;
+
+		assert_true(n < 100);
+		(void) snprintf(url, sizeof url, "http://127.0.0.1:%u", (unsigned) (n + 9) % 100);
+		(void) vdi_alloc_fail_nth(n, 1);
+		etcd_server_call_post(&call, fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base);
+		(void) vdi_sim_run_until_idle(fixture->env);
+		was_reached = vdi_alloc_failed();
+		(void) vdi_alloc_fail_nth(0, 0);
+		assert_true(call.is_finished);
+		if (call.code == 0) {
+			Etcdserverpb__MemberUpdateResponse *response;
+
+			assert_int_equal(call.count, 1);
+			response = etcdserverpb__member_update_response__unpack(
+				NULL, call.sizes[0], (const uint8_t *) call.messages[0]);
+			assert_int_equal(response->n_members, 1);
+			assert_int_equal(response->members[0]->n_peerurls, 1);
+			assert_string_equal(response->members[0]->peerurls[0], url);
+			ETCD_FREE(response);
+			memcpy(now, url, sizeof now);
+		} else {
+			Etcdserverpb__MemberListRequest	  list = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
+			Etcdserverpb__MemberListResponse *members =
+				ETCD_ASK(fixture, "Cluster/MemberList", &list, member_list_response);
+
+			assert_true(was_reached);
+			failures++;
+			if (strcmp(members->members[0]->peerurls[0], url) == 0)
+				memcpy(now, url, sizeof now); /* only the answer had no memory */
+			ETCD_FREE(members);
+		}
+		etcd_server_call_end(&call);
+		expect_peer_urls(fixture, now, NULL);
+	}
+	assert_true(failures > 1);
 }
 
 static void e123_headers_that_are_absent_or_say_nothing(void **state)
@@ -671,6 +787,8 @@ int main(void)
 		CASE(e164_downgrades),
 		CASE(e166_members_are_not_changed),
 		CASE(e160_peer_urls_can_be_changed),
+		CASE(e160_the_room_for_peer_urls),
+		CASE(e160_peer_urls_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -260,6 +260,27 @@ static void e505_leases_by_remaining_time(void **state)
 	ETCD_FREE(response);
 }
 
+/* A lease may have any number of keys, so their list is made by a worker. */
+static void a_worker_lists_the_keys_of_a_lease(void **state)
+{
+	struct etcd_server_fixture	    *fixture = *state;
+	Etcdserverpb__LeaseTimeToLiveRequest request = ETCDSERVERPB__LEASE_TIME_TO_LIVE_REQUEST__INIT;
+
+	etcd_server_grant(fixture, 7, 60, 60);
+	request.id = 7;
+	for (int keys = 0; keys < 2; keys++) {
+		struct etcd_server_call call;
+
+		request.keys = keys;
+		etcd_server_call_post(&call, fixture, "/etcdserverpb.Lease/LeaseTimeToLive", &request.base);
+		assert_int_equal(call.is_finished, !keys);
+		(void) vdi_sim_run_until_idle(fixture->env);
+		assert_true(call.is_finished);
+		assert_int_equal(call.code, 0);
+		etcd_server_call_end(&call);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +292,7 @@ int main(void)
 		CASE(e512_a_grant_chooses_an_id_and_changes_no_revision),
 		CASE(e502_a_revocation_deletes_the_keys_of_the_lease),
 		CASE(e504_the_time_to_live_and_the_keys),
+		CASE(a_worker_lists_the_keys_of_a_lease),
 		CASE(requests_that_are_no_messages),
 		CASE(e505_leases_by_remaining_time),
 	};

@@ -453,6 +453,82 @@ static void e431_chunks_adapt_to_the_size(void **state)
 	etcd_server_call_end(&call);
 }
 
+/* Keys of the second chunk; *ret_size: size of the first one. */
+static size_t second_chunk(struct etcd_server_fixture *fixture, size_t target, size_t *ret_size)
+{
+	Etcdserverpb__RangeRequest	   request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__RangeStreamResponse *part;
+	struct etcd_server_call		   call;
+	size_t				   keys;
+
+	fixture->server->options.request_bytes_max = target;
+	request.key = etcd_bytes("k");
+	request.range_end = etcd_bytes("l");
+	etcd_server_call_init(&call, fixture);
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/RangeStream");
+	etcd_server_call_send(&call, &request.base);
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, 0);
+	assert_true(call.count > 2);
+	part = part_of(&call, 1);
+	keys = part->range_response->n_kvs;
+	*ret_size = call.sizes[0];
+	etcdserverpb__range_stream_response__free_unpacked(part, NULL);
+	etcd_server_call_end(&call);
+	return keys;
+}
+
+/* Exactly half of the maximum, and exactly twice of it, change nothing. */
+static void e431_chunks_stay_at_both_borders(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	size_t			    size, again;
+	bool			    was_exact = false;
+
+	put_many(fixture, 100);
+	for (int i = 0; i < 2; i++) { /* one of the sizes is even */
+		etcd_server_put(fixture, "k0000", i ? "vv" : "v");
+		(void) second_chunk(fixture, 1000, &size);
+		was_exact |= size % 2 == 0;
+		assert_int_equal(second_chunk(fixture, 2 * size + 2, &again), 20);
+		assert_int_equal(second_chunk(fixture, 2 * size + 1, &again), 10);
+		assert_int_equal(second_chunk(fixture, 2 * size, &again), 10);
+		assert_int_equal(second_chunk(fixture, (size + 1) / 2, &again), 10);
+		assert_int_equal(second_chunk(fixture, (size + 1) / 2 - 1, &again), 5);
+		assert_int_equal(again, size);
+	}
+	assert_true(was_exact);
+}
+
+/* A limit of one key, and a negative one, which is none. */
+static void e431_the_smallest_limit_of_a_stream(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+
+	put_many(fixture, 5);
+	for (int limit = -1; limit <= 1; limit++) {
+		Etcdserverpb__RangeRequest	   request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+		Etcdserverpb__RangeStreamResponse *part;
+		struct etcd_server_call		   call;
+
+		request.key = etcd_bytes("k");
+		request.range_end = etcd_bytes("l");
+		request.limit = limit;
+		etcd_server_call_init(&call, fixture);
+		etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/RangeStream");
+		etcd_server_call_send(&call, &request.base);
+		assert_true(call.is_finished);
+		assert_int_equal(call.code, 0);
+		assert_int_equal(call.count, 1);
+		part = part_of(&call, 0);
+		assert_int_equal(part->range_response->n_kvs, limit > 0 ? limit : 5);
+		assert_int_equal(part->range_response->more, limit > 0);
+		assert_int_equal(part->range_response->count, 5);
+		etcdserverpb__range_stream_response__free_unpacked(part, NULL);
+		etcd_server_call_end(&call);
+	}
+}
+
 /* A stream reads each chunk at its revision, so a compaction above that revision ends it, and the keys sent
  * so far are no answer. */
 static void e431_a_compaction_ends_the_stream(void **state)
@@ -532,6 +608,8 @@ int main(void)
 		CASE(e431_a_compaction_ends_the_stream),
 		CASE(e431_a_stream_is_the_range_of_its_begin),
 		CASE(e431_chunks_adapt_to_the_size),
+		CASE(e431_chunks_stay_at_both_borders),
+		CASE(e431_the_smallest_limit_of_a_stream),
 		CASE(e431_a_range_is_checked_before_the_stream),
 		CASE(e135_a_stream_is_neither_sorted_nor_filtered),
 	};

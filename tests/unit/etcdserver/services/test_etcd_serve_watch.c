@@ -481,6 +481,36 @@ static void e358_a_stopped_stream_takes_no_requests(void **state)
 	assert_string_equal(test->call.text, "etcdserver: server stopped");
 }
 
+/* A watcher is slow until it has caught up with the store. */
+static void watchers_behind_the_store_are_counted_as_slow(void **state)
+{
+	struct watch_test	     *test = *state;
+	struct vdi_serve_watches     *watches = test->fixture.server->watches;
+	struct vdi_serve_watch_counts counts;
+
+	for (int i = 0; i < 3; i++)
+		put(test, "k", "1");
+	create(test, (struct create) { .key = "k" });
+	EXPECT(test, "h4 id0 created");
+	vdi_serve_watches_counts(watches, &counts);
+	assert_int_equal(counts.watchers, 1);
+	assert_int_equal(counts.slow_watchers, 0);
+	test->call.room = 1;
+	create(test, (struct create) { .key = "k", .start = 2 });
+	vdi_serve_watches_counts(watches, &counts);
+	assert_int_equal(counts.streams, 1);
+	assert_int_equal(counts.watchers, 2);
+	assert_int_equal(counts.slow_watchers, 1);
+	etcd_server_call_make_room(&test->call, SIZE_MAX);
+	vdi_serve_watches_counts(watches, &counts);
+	assert_int_equal(counts.watchers, 2);
+	assert_int_equal(counts.slow_watchers, 0);
+	assert_int_equal(counts.events, 3);
+	EXPECT(test, "h4 id1 created");
+	EXPECT(test, "h4 id1 PUT k=1@2 PUT k=1@3 PUT k=1@4");
+	EXPECT(test, "nothing");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -506,6 +536,7 @@ int main(void)
 		CASE(e340_future_watchers_wait),
 		CASE(e350_periodic_progress_of_idle_watchers),
 		CASE(e339_filters_that_are_not_packed),
+		CASE(watchers_behind_the_store_are_counted_as_slow),
 		CASE(e358_a_stopped_stream_takes_no_requests),
 	};
 

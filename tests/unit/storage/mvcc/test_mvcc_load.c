@@ -1,6 +1,7 @@
 /* Unit tests of storage/mvcc/mvcc_load.c: the state of a store after a restart. Real files, simulated
  * time. */
 #include "actor_sim.h"
+#include "mvcc_build.h"
 #include "mvcc_fixture.h"
 #include "temp_folder.h"
 
@@ -312,12 +313,32 @@ static void what_was_visible_is_after_a_restart(void **state)
 	}
 }
 
+/* The records of a checkpoint are counted beforehand, so the array does not grow while they are read. */
+static void expected_records_have_room(void **state)
+{
+	struct vdi_mvcc_build build = { 0 };
+
+	(void) state;
+	assert_status(vdi_mvcc_build_expect(&build, 0), VD_OK);
+	assert_int_equal(build.capacity, 0);
+	assert_status(vdi_mvcc_build_expect(&build, 1000), VD_OK);
+	assert_true(build.capacity >= 1000);
+	assert_int_equal(build.count, 0);
+	vdi_mvcc_build_fini(&build);
+	memset(&build, 0, sizeof build);
+	(void) vdi_alloc_fail_nth(1, 1);
+	assert_status(vdi_mvcc_build_expect(&build, 1), VD_NOMEM);
+	(void) vdi_alloc_fail_nth(0, 0);
+	vdi_mvcc_build_fini(&build);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e508_a_lease_keeps_its_deadline_over_a_restart),
 		cmocka_unit_test(e508_leases_have_their_keys_after_a_restart),
 		cmocka_unit_test(e502_a_lease_and_its_keys_are_revoked_together),
+		cmocka_unit_test(expected_records_have_room),
 		cmocka_unit_test(what_was_visible_is_after_a_restart),
 	};
 

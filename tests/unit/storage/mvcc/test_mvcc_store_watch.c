@@ -403,6 +403,108 @@ static void e358_a_closed_store_opens_no_watch(void **state)
 	vd_env_free(env);
 }
 
+/* Ticks are for watches with progress that are open, and the writer has no timer without one. */
+static void only_an_open_watch_with_progress_wants_ticks(void **state)
+{
+	struct vd_env		     *env = mvcc_env_new();
+	struct vd_store		     *store = mvcc_store_new(env, NULL);
+	struct vdi_watchable	     *watchable = &vdi_mvcc_of(store)->watchable;
+	int			      woken = 0;
+	struct vd_store_watch_request request = { .key = K("a"),
+						  .ready = mvcc_count_ready,
+						  .ready_arg = &woken };
+	struct vd_store_watch	     *watches[3];
+
+	(void) state;
+	for (int i = 0; i < 3; i++) {
+		request.progress = i > 0;
+		assert_status(vd_store_watch_open(store, &request, &watches[i], NULL), VD_OK);
+		assert_int_equal(vdi_watchable_wants_ticks(watchable), i > 0);
+	}
+	vd_store_watch_close(watches[1]);
+	assert_true(vdi_watchable_wants_ticks(watchable));
+	vd_store_watch_close(watches[2]);
+	assert_false(vdi_watchable_wants_ticks(watchable));
+	vd_store_watch_close(watches[0]);
+	assert_false(vdi_watchable_wants_ticks(watchable));
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+/* A progress request for a watch of a later revision waits in a list, which the watch leaves when it is
+ * closed. */
+static void a_closed_watch_does_not_wait_for_its_start(void **state)
+{
+	struct vd_env		     *env = mvcc_env_new();
+	struct vd_store		     *store = mvcc_store_new(env, NULL);
+	int			      woken[2] = { 0 };
+	struct vd_store_watch_request request = { .key = K("b"),
+						  .start_revision = 4,
+						  .ready = mvcc_count_ready };
+	struct vd_store_watch	     *watches[2];
+	struct vd_store_batch	      batch;
+
+	(void) state;
+	for (int i = 0; i < 2; i++) {
+		request.ready_arg = &woken[i];
+		assert_status(vd_store_watch_open(store, &request, &watches[i], NULL), VD_OK);
+		assert_status(vd_store_watch_next(watches[i], 10, &batch, NULL), VD_AGAIN);
+		assert_status(vd_store_watch_progress(watches[i]), VD_OK);
+	}
+	vd_store_watch_close(watches[1]);
+	for (vd_rev revision = 2; revision <= 4; revision++) {
+		assert_int_equal(woken[0], 0);
+		mvcc_put(store, "a", "1");
+	}
+	assert_int_equal(woken[0], 1);
+	assert_int_equal(woken[1], 0);
+	assert_status(vd_store_watch_next(watches[0], 10, &batch, NULL), VD_OK);
+	assert_int_equal(batch.revision, 4);
+	assert_int_equal(batch.event_count, 0);
+	vd_store_watch_close(watches[0]);
+	vd_store_close_wait(store);
+	vd_env_free(env);
+}
+
+/* A watch that ended because of a compaction keeps its reason, also when the store is closed afterwards. The
+ * error has the three revisions that a client needs. */
+static void the_first_reason_of_an_end_is_kept(void **state)
+{
+	struct vd_env		     *env = mvcc_env_new();
+	struct vd_store		     *store = mvcc_store_new(env, NULL);
+	int			      woken = 0;
+	int			      ended = 0;
+	struct vd_store_watch_request request = {
+		.key = K("a"), .start_revision = 2, .ready = mvcc_count_ready, .ready_arg = &woken
+	};
+	struct vd_store_watch *watch;
+	struct vd_store_batch  batch;
+	struct vd_error	       error = { 0 };
+	struct mvcc_call       call = { 0 };
+
+	(void) state;
+	for (int i = 0; i < 4; i++)
+		mvcc_put(store, "a", "1");
+	assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
+	assert_status(vd_store_compact(store, 4, true, mvcc_got_done, &call), VD_OK);
+	vdi_sim_run_until_idle(env);
+	assert_status(call.status, VD_OK);
+	assert_status(vd_store_watch_next(watch, 10, &batch, &error), VD_EXPIRED);
+	assert_string_equal(error.message, "required revision 2 has been compacted");
+	assert_int_equal(error.requested, 2);
+	assert_int_equal(error.compacted, 4);
+	assert_int_equal(error.current, 5);
+	assert_status(vd_store_watch_progress(watch), VD_EXPIRED);
+	vd_store_close(store, count_closed, &ended);
+	vdi_sim_run_until_idle(env);
+	assert_int_equal(ended, 1);
+	assert_int_equal(woken, 0);
+	assert_status(vd_store_watch_progress(watch), VD_EXPIRED);
+	assert_status(vd_store_watch_next(watch, 10, &batch, NULL), VD_EXPIRED);
+	vd_store_watch_close(watch);
+	vd_env_free(env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +517,9 @@ int main(void)
 		cmocka_unit_test(e328_who_reads_a_revision_finds_its_events),
 		cmocka_unit_test(e328_a_write_meets_a_watch_that_begins_to_wait),
 		cmocka_unit_test(e358_a_closed_store_opens_no_watch),
+		cmocka_unit_test(only_an_open_watch_with_progress_wants_ticks),
+		cmocka_unit_test(a_closed_watch_does_not_wait_for_its_start),
+		cmocka_unit_test(the_first_reason_of_an_end_is_kept),
 		cmocka_unit_test(e340_a_tick_tells_progress_from_the_start_on),
 	};
 

@@ -96,12 +96,49 @@ static void a_message_is_cut_to_the_room(void **state)
 	}
 }
 
+/* The service gets the client's own metadata, and nothing that belongs to HTTP or gRPC. */
+static void headers_of_the_protocol_are_no_metadata(void **state)
+{
+	static const char *const  protocol[] = { ":scheme",	 ":authority",	":x",
+						 "te",		 "user-agent",	"grpc-accept-encoding",
+						 "grpc-timeout", "content-type" };
+	static const char *const  own[] = { "t",	   "tee",	   "user-agen",	   "user-agents",
+					    "grpc-accept", "x-user-agent", "authorization" };
+	struct vdi_h2_server_call call = { 0 };
+
+	(void) state;
+	call.text = call.room;
+	call.text_capacity = sizeof call.room;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(protocol); i++) {
+		const char *value = i < 6 ? "v" : i == 6 ? "1S" : "application/grpc";
+
+		assert_true(vdi_h2_server_call_header(&call, vd_bytes_of(protocol[i]), vd_bytes_of(value)));
+		if (call.text_size)
+			fail_msg("%s", protocol[i]);
+	}
+	assert_false(call.is_refused);
+	assert_int_equal(call.timeout.ns, 1000000000);
+	assert_true(call.has_content_type);
+	assert_true(call.is_grpc);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(own); i++) {
+		size_t before = call.text_size;
+
+		assert_true(vdi_h2_server_call_header(&call, vd_bytes_of(own[i]), vd_bytes_of("v")));
+		assert_int_equal(call.text_size, before + strlen(own[i]) + 1 + sizeof(uint32_t) + 1);
+		assert_string_equal(call.text + before, own[i]);
+		assert_int_equal(call.text[call.text_size - 1], 'v');
+	}
+	if (call.text != call.room)
+		vdi_free(call.text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(timeouts),
 		cmocka_unit_test(a_timeout_ends_where_its_text_ends),
 		cmocka_unit_test(each_byte_of_a_message_is_encoded),
+		cmocka_unit_test(headers_of_the_protocol_are_no_metadata),
 		cmocka_unit_test(a_message_is_cut_to_the_room),
 	};
 

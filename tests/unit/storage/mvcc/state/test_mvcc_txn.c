@@ -1,5 +1,6 @@
 /* What one transaction may cost the embedded store's writer, on which all other writes wait. */
 #include "actor_sim.h"
+#include "alloc.h"
 #include "env.h"
 #include "mvcc_store.h"
 #include "mvcc_txn.h"
@@ -23,6 +24,7 @@ struct fixture {
 struct answer {
 	int	  count;
 	vd_status status;
+	size_t	  result_count;
 	char	  message[sizeof((struct vd_error *) NULL)->message];
 };
 
@@ -31,8 +33,8 @@ static void got_txn(void *arg, vd_status status, const struct vd_txn_result *res
 {
 	struct answer *answer = arg;
 
-	(void) result;
 	answer->count++;
+	answer->result_count = result ? result->result_count : 0;
 	answer->status = status;
 	if (error)
 		(void) snprintf(answer->message, sizeof answer->message, "%s", error->message);
@@ -196,14 +198,160 @@ static void one_pass_over_all_keys_is_allowed(void **state)
 	assert_done(f, 1, 1);
 }
 
+/* Each operation is checked before the first one is executed: the revision that the put would make does not
+ * exist yet. */
+static void a_range_is_checked_before_the_put_before_it(void **state)
+{
+	struct fixture	     *f = *state;
+	struct vd_txn_request request = { .success = f->ops, .success_count = 2 };
+	struct answer	      answer = { 0 };
+	vd_rev		      before = revision_of(f);
+
+	f->ops[1].range.limit = 1;
+	f->ops[1].range.revision = before + 1;
+	assert_status(vd_store_txn(f->store, &request, got_txn, &answer), VD_OK);
+	vdi_sim_run_until_idle(f->env);
+	assert_int_equal(answer.count, 1);
+	assert_status(answer.status, VD_TOO_LARGE_REVISION);
+	assert_int_equal(revision_of(f), before);
+	f->ops[1].range.revision = before;
+	assert_done(f, 0, 2);
+	assert_int_equal(revision_of(f), before + 1);
+}
+
+/* The list that is not chosen may be the shorter one. */
+static void a_longer_list_of_failures_is_executed(void **state)
+{
+	struct fixture	     *f = *state;
+	struct vd_txn_request request = { .compares = f->compares,
+					  .compare_count = 1,
+					  .success = f->ops,
+					  .success_count = 1,
+					  .failure = f->ops,
+					  .failure_count = 20 };
+	struct answer	      answer = { 0 };
+
+	f->compares[0].number = 1000; /* no key has this version */
+	for (size_t i = 1; i < 20; i++)
+		f->ops[i].range.limit = 1;
+	assert_status(vd_store_txn(f->store, &request, got_txn, &answer), VD_OK);
+	vdi_sim_run_until_idle(f->env);
+	assert_int_equal(answer.count, 1);
+	assert_status(answer.status, VD_OK);
+	assert_int_equal(answer.result_count, 20);
+}
+
+struct results {
+	vd_status status;
+	vd_rev	  revision;
+	vd_rev	  revisions[4];
+	int64_t	  deleted;
+	size_t	  previous_count;
+};
+
+static void got_results(void *arg, vd_status status, const struct vd_txn_result *result,
+			const struct vd_error *error)
+{
+	struct results *results = arg;
+
+	(void) error;
+	results->status = status;
+	if (status != VD_OK)
+		return;
+	results->revision = result->revision;
+	assert_int_equal(result->result_count, 4);
+	for (size_t i = 0; i < 4; i++)
+		results->revisions[i] = result->results[i].revision;
+	results->previous_count = result->results[0].previous_count;
+	results->deleted = result->results[2].deleted;
+}
+
+/* A delete that finds nothing makes no revision; from the first change on, every result has the new one. A
+ * created key has no previous record. */
+static void results_have_the_revision_at_their_operation(void **state)
+{
+	struct fixture	     *f = *state;
+	struct vd_op	      ops[4] = { { .kind = VD_OP_DELETE, .key = K("none"), .previous = true },
+					 { .kind = VD_OP_RANGE, .range = { .key = K("k00000") } },
+					 { .kind = VD_OP_DELETE, .key = K("k00000") },
+					 { .kind = VD_OP_RANGE, .range = { .key = K("k00000") } } };
+	struct vd_txn_request request = { .success = ops, .success_count = 4 };
+	struct results	      results = { 0 };
+	vd_rev		      before = revision_of(f);
+
+	assert_status(vd_store_txn(f->store, &request, got_results, &results), VD_OK);
+	vdi_sim_run_until_idle(f->env);
+	assert_status(results.status, VD_OK);
+	assert_int_equal(results.previous_count, 0);
+	assert_int_equal(results.deleted, 1);
+	assert_int_equal(results.revisions[0], before);
+	assert_int_equal(results.revisions[1], before);
+	assert_int_equal(results.revisions[2], before + 1);
+	assert_int_equal(results.revisions[3], before + 1);
+	assert_int_equal(results.revision, before + 1);
+	ops[0] = (struct vd_op) { .kind = VD_OP_PUT, .key = K("new"), .value = K("1"), .previous = true };
+	assert_status(vd_store_txn(f->store, &request, got_results, &results), VD_OK);
+	vdi_sim_run_until_idle(f->env);
+	assert_status(results.status, VD_OK);
+	assert_int_equal(results.previous_count, 0);
+	assert_int_equal(results.revisions[0], before + 2);
+	assert_int_equal(results.revisions[2], before + 2);
+	assert_int_equal(results.deleted, 0);
+}
+
+/* Of a copy that fails inside a nested transaction nothing is left, and it counts every byte of keys and
+ * values. */
+static void a_copy_is_whole_or_nothing(void **state)
+{
+	struct vd_op		    puts[2] = { { .kind = VD_OP_PUT, .key = K("a"), .value = K("12") },
+						{ .kind = VD_OP_PUT, .key = K("bcd"), .value = K("3") } };
+	const struct vd_txn_request inner = { .success = puts, .success_count = 2 };
+	struct vd_op		    ops[2] = { { .kind = VD_OP_TXN, .txn = &inner },
+					       { .kind = VD_OP_DELETE, .key = K("ef") } };
+	struct vd_compare	    compare = { VD_COMPARE_VALUE, VD_COMPARE_EQUAL, K("h"), VD_BYTES_NONE };
+	const struct vd_txn_request outer = {
+		.compares = &compare, .compare_count = 1, .success = ops, .success_count = 2
+	};
+	struct vdi_txn txn;
+	void	      *head;
+	vd_status      status = VD_NOMEM;
+
+	(void) state;
+	for (uint64_t n = 1; status != VD_OK; n++) {
+		int64_t live = vdi_alloc_live();
+
+		assert_true(n < 10);
+		(void) vdi_alloc_fail_nth(n, 1);
+		status = vdi_txn_copy(&outer, 16, &head, &txn);
+		(void) vdi_alloc_fail_nth(0, 0);
+		if (status == VD_OK) {
+			assert_true(n > 3);
+			assert_int_equal(txn.size_bytes, 3 + 4 + 2 + 1);
+			assert_int_equal(txn.op_count, 2);
+			assert_true(txn.has_puts);
+			assert_false(txn.is_read_only);
+			vdi_txn_fini(&txn);
+			vdi_free(head);
+		} else {
+			assert_status(status, VD_NOMEM);
+		}
+		assert_int_equal(vdi_alloc_live(), live);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_copy_is_whole_or_nothing),
 		cmocka_unit_test_setup_teardown(compares_of_many_records_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(compares_of_all_levels_count_together, setup, teardown),
 		cmocka_unit_test_setup_teardown(ranges_of_many_records_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(ranges_of_old_revisions_count_their_changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(reads_are_not_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_range_is_checked_before_the_put_before_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_longer_list_of_failures_is_executed, setup, teardown),
+		cmocka_unit_test_setup_teardown(results_have_the_revision_at_their_operation, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(one_pass_over_all_keys_is_allowed, setup, teardown),
 	};
 
