@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -141,7 +142,10 @@ static void *accept_all(void *arg)
 	while ((fd = accept(server->listener, NULL, NULL)) >= 0) {
 		unsigned	   number = atomic_load(&server->connections);
 		struct connection *connection = malloc(sizeof *connection);
+		int		   on = 1;
 
+		/* A response in two writes does not wait for the acknowledgement of the first. */
+		(void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 		KUBE_SOCKET_EXPECT(number < KUBE_SOCKET_CONNECTIONS_MAX);
 		*connection = (struct connection) { server, fd };
 		server->fds[number] = fd;
