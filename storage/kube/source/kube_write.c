@@ -249,7 +249,7 @@ static vd_status revision_of(struct write *write, vd_rev *ret_revision, struct v
 static void succeeded(struct write *write)
 {
 	struct vd_error error = { 0 };
-	vd_rev		revision;
+	vd_rev		revision = 0;
 
 	if (revision_of(write, &revision, &error) == VD_OK)
 		answer_done(write, revision, write->is_delete);
