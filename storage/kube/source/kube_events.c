@@ -17,7 +17,7 @@ void vdi_kube_pump_show(struct vdi_kube_source *source)
 
 	pump->hold_at = VD_NEVER;
 	vdi_lock_acquire(&source->lock);
-	if (source->ring.visible < source->ring.end) {
+	if (vdi_kube_pump_holds(source)) {
 		vdi_kube_ring_show(&source->ring);
 		vdi_kube_watches_wake_locked(source);
 	}

@@ -224,7 +224,7 @@ static enum need snapshot_need_locked(struct vdi_kube_source_stream *stream)
 	struct vdi_kube_source *source = source_of(stream);
 
 	/* A revision that is still open is not a state. */
-	if (source->ring.visible < source->ring.end)
+	if (vdi_kube_pump_holds(source))
 		return HELD;
 	if (vdi_kube_ring_can_continue(&source->ring,
 				       VDI_MAX(source->pump.covered, source->pump.mirror.applied)))
@@ -291,7 +291,7 @@ static vd_mono hold_stream(struct vdi_kube_source_stream *stream, vd_mono now)
 	if (stream->held_until.ns > now.ns)
 		return stream->held_until;
 	vdi_lock_acquire(&source->lock);
-	if (source->ring.visible < source->ring.end)
+	if (vdi_kube_pump_holds(source))
 		(void) vd_error_set(&error, VD_TIMEOUT, "more events of revision %" PRId64 " may follow",
 				    (int64_t) revision);
 	else
