@@ -143,7 +143,7 @@ static void an_answer_is_given_or_the_call_fails(void **state)
 	assert_int_equal(vdi_alloc_live(), 0);
 }
 
-/* Only a failure ends the call: what is full is sent later, and after the end nothing is. */
+/* A full queue does not end the call: the message is sent later. After the end nothing is sent. */
 static void messages_of_a_stream(void **state)
 {
 	static const struct {

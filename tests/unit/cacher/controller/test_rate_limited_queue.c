@@ -389,7 +389,8 @@ static void count_call(void *arg)
 	++*(unsigned *) arg;
 }
 
-/* Whoever asks again before the call gets one call; another function or argument gets its own. */
+/* Several calls of get with the same ready and arg, while nothing is queued, lead to one call of ready.
+ * Another arg leads to a call of its own. */
 static void a_ready_callback_waits_once(void **state)
 {
 	struct world	world;
